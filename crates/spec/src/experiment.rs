@@ -1,0 +1,295 @@
+//! What is run: a [`Spec`] and its parts. A spec and its seed decide every byte of the report of a priced run.
+//!
+//! Durations are seconds and rates are per second in specs and reports (`_s`, `_per_s`); the core counts
+//! integer nanoseconds.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// One experiment: a workload, a fleet and the policies compared on the same arrivals.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Spec {
+    /// Schema version, [`crate::SCHEMA_VERSION`].
+    pub version: u32,
+    /// The preset this spec started from; addresses store only what differs from it.
+    pub preset: String,
+    /// Seed of every random stream, below 2⁵³.
+    pub seed: u64,
+    /// Number of replicas behind the router.
+    pub replicas: u32,
+    /// Policies to compare, each run on the same arrivals.
+    pub policies: Vec<PolicySpec>,
+    /// Where requests come from.
+    pub workload: WorkloadSpec,
+    /// One replica's engine; every replica is alike.
+    pub engine: EngineSpec,
+    /// What counts as good.
+    pub slo: SloSpec,
+    /// Who executes the steps and what they are charged.
+    pub execution: ExecutionSpec,
+}
+
+impl Default for Spec {
+    fn default() -> Self {
+        Spec {
+            version: crate::SCHEMA_VERSION,
+            preset: "multi-tenant".into(),
+            seed: 7,
+            replicas: 4,
+            policies: vec![
+                PolicySpec::named("round_robin"),
+                PolicySpec::named("least_tokens"),
+                PolicySpec::named("prefix_affinity"),
+            ],
+            workload: WorkloadSpec::default(),
+            engine: EngineSpec::default(),
+            slo: SloSpec::default(),
+            execution: ExecutionSpec::default(),
+        }
+    }
+}
+
+/// A policy by its registry name, with the parameters that differ from its defaults.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PolicySpec {
+    /// Stable snake_case name from the registry.
+    pub name: String,
+    /// Parameters by name; switches are 0 and 1, choices the index of the option.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub params: BTreeMap<String, f64>,
+}
+
+impl PolicySpec {
+    /// The policy with all its defaults.
+    pub fn named(name: &str) -> Self {
+        PolicySpec { name: name.into(), params: BTreeMap::new() }
+    }
+
+    /// The policy with one parameter set.
+    #[must_use]
+    pub fn with(mut self, param: &str, value: f64) -> Self {
+        self.params.insert(param.into(), value);
+        self
+    }
+}
+
+/// Where requests come from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum WorkloadSpec {
+    /// The fixed 24-request trace: six tenants, 8 requests/s, no setting at all.
+    BookTrace,
+    /// Tenants with long system prompts of their own, unique user parts, Poisson arrivals.
+    MultiTenant(MultiTenantSpec),
+}
+
+impl Default for WorkloadSpec {
+    fn default() -> Self {
+        WorkloadSpec::MultiTenant(MultiTenantSpec::default())
+    }
+}
+
+/// Parameters of the multi-tenant workload. Ranges are inclusive and drawn uniformly.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct MultiTenantSpec {
+    /// Number of requests.
+    pub requests: u32,
+    /// Number of tenants.
+    pub tenants: u32,
+    /// Zipf exponent of tenant popularity; 0 is uniform.
+    pub skew: f64,
+    /// Shortest system prompt, tokens.
+    pub system_min: u32,
+    /// Longest system prompt, tokens.
+    pub system_max: u32,
+    /// Shortest user part, tokens.
+    pub user_min: u32,
+    /// Longest user part, tokens.
+    pub user_max: u32,
+    /// Shortest output, tokens.
+    pub output_min: u32,
+    /// Longest output, tokens.
+    pub output_max: u32,
+    /// Arrival rate, in [`RateUnit`].
+    pub rate: f64,
+    /// What `rate` counts.
+    pub rate_unit: RateUnit,
+}
+
+impl Default for MultiTenantSpec {
+    fn default() -> Self {
+        MultiTenantSpec {
+            requests: 200,
+            tenants: 6,
+            skew: 0.0,
+            system_min: 384,
+            system_max: 448,
+            user_min: 8,
+            user_max: 32,
+            output_min: 16,
+            output_max: 32,
+            rate: 0.7,
+            rate_unit: RateUnit::OfCapacity,
+        }
+    }
+}
+
+/// Unit of an arrival rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RateUnit {
+    /// Requests per second.
+    PerSecond,
+    /// Multiple of what the whole fleet can serve when no prompt token is reused.
+    OfCapacity,
+}
+
+/// One replica's engine (continuous batching over paged KV blocks).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct EngineSpec {
+    /// Tokens in one KV block.
+    pub block_tokens: u32,
+    /// KV blocks in the pool.
+    pub blocks: u32,
+    /// Most sequences running at once.
+    pub max_batch: u32,
+    /// Most new tokens computed in one step (prefill and decode together).
+    pub token_budget: u32,
+    /// Longest prompt plus output the model can hold, tokens.
+    pub max_context: u32,
+    /// Split a long prefill over steps. Off: a prompt is computed whole, however long.
+    pub chunked_prefill: bool,
+    /// Admit at most one prefill a step.
+    pub one_prefill: bool,
+    /// Keep and share full blocks by content.
+    pub prefix_cache: bool,
+    /// Share of the pool that admission leaves free, 0 to 0.5.
+    pub watermark: f64,
+}
+
+impl Default for EngineSpec {
+    fn default() -> Self {
+        EngineSpec {
+            block_tokens: 16,
+            blocks: 384,
+            max_batch: 8,
+            token_budget: 512,
+            max_context: 2048,
+            chunked_prefill: true,
+            one_prefill: false,
+            prefix_cache: true,
+            watermark: 0.0,
+        }
+    }
+}
+
+/// Service-level objective: a request is good when it meets both limits.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SloSpec {
+    /// Largest acceptable time to first token, seconds.
+    pub ttft_s: f64,
+    /// Largest acceptable mean gap between tokens after the first, seconds.
+    pub itl_s: f64,
+}
+
+impl Default for SloSpec {
+    fn default() -> Self {
+        SloSpec { ttft_s: 1.0, itl_s: 0.05 }
+    }
+}
+
+/// Who executes the steps and what they are charged.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ExecutionSpec {
+    /// Priced steps or a real model.
+    pub mode: ExecutionMode,
+    /// Cost model of a priced run: a preset's name from the catalog, or `custom`.
+    pub cost: String,
+    /// Coefficients, required when `cost` is `custom` and ignored otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub coefficients: Option<Coefficients>,
+    /// Which TinyGPT a live run uses.
+    pub model: ModelChoice,
+    /// Where a live run computes.
+    pub device: DeviceChoice,
+    /// What a live run charges to a replica's clock.
+    pub charge: Charge,
+}
+
+impl Default for ExecutionSpec {
+    fn default() -> Self {
+        ExecutionSpec {
+            mode: ExecutionMode::Priced,
+            cost: "tinygpt_wasm".into(),
+            coefficients: None,
+            model: ModelChoice::Reference,
+            device: DeviceChoice::Auto,
+            charge: Charge::Fitted,
+        }
+    }
+}
+
+/// Priced steps or a real model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExecutionMode {
+    /// No tensor is touched; the cost model alone moves the clock.
+    Priced,
+    /// TinyGPT computes every step.
+    Tinygpt,
+}
+
+/// Coefficients of `step = a + b·uncached prefill tokens + c·Σ(new token × its context)
+/// + d·decoding sequences + e·Σ context`, in microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Coefficients {
+    /// a: every step, µs.
+    pub step_us: f64,
+    /// b: a prefill token, µs.
+    pub prefill_token_us: f64,
+    /// c: a prefill token for each token of its context, µs.
+    pub prefill_context_us: f64,
+    /// d: a decoding sequence, µs.
+    pub decode_sequence_us: f64,
+    /// e: a token of context that a decoding sequence reads, µs.
+    pub decode_context_us: f64,
+}
+
+/// Which TinyGPT.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ModelChoice {
+    /// 5 838 080 parameters: 6 layers of width 256.
+    Reference,
+    /// 2 layers of width 64: for slow devices and tests.
+    Small,
+}
+
+/// Where a live run computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DeviceChoice {
+    /// WebGPU when a hardware adapter answers and is the faster one, else the CPU.
+    Auto,
+    /// The SIMD CPU backend.
+    Cpu,
+    /// WebGPU, software adapters included.
+    Webgpu,
+}
+
+/// What a live run charges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Charge {
+    /// The cost model fitted to this device's own measured steps: results repeat.
+    Fitted,
+    /// The raw measured time of each step: results differ from run to run.
+    Measured,
+}

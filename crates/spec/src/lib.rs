@@ -1,0 +1,33 @@
+//! The one schema of ServeLab: what an experiment is, what comes out of it, what
+//! can be chosen, and what page and workers say to each other.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`experiment`] | [`Spec`]: everything that decides a run, and nothing else |
+//! | [`validate`] | the limits of a spec, each error naming field, value and what is accepted |
+//! | [`patch`] | dotted keys (`workload.rate=12`): the CLI's `--set` and the page's address |
+//! | [`report`] | [`Report`]: what a run says, one entry per policy |
+//! | [`catalog`] | [`Catalog`]: policies, presets and parameters with units, ranges and words |
+//! | [`frame`] | [`frame::Frame`]: one picture of the fleet at one instant |
+//! | [`protocol`] | messages between the page and its workers |
+//!
+//! This crate depends on nothing of ours, so the page can use it and stay small.
+
+pub mod catalog;
+pub mod experiment;
+pub mod frame;
+pub mod patch;
+pub mod protocol;
+pub mod report;
+pub mod validate;
+
+pub use catalog::Catalog;
+pub use experiment::Spec;
+pub use report::Report;
+pub use validate::SpecError;
+
+/// Version of the schema in this crate; a spec that states a newer one is refused.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// Seeds stay below 2⁵³ so that they cross JavaScript as plain numbers.
+pub const MAX_SEED: u64 = (1 << 53) - 1;

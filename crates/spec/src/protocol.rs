@@ -1,0 +1,238 @@
+//! What the page and its workers say to each other. A worker speaks first ([`FromWorker::Ready`]); messages
+//! sent before that are lost, so the page waits for it.
+
+use crate::catalog::Catalog;
+use crate::experiment::Spec;
+use crate::frame::Frame;
+use crate::report::Report;
+use serde::{Deserialize, Serialize};
+
+/// Page to worker. `run` numbers are chosen by the page and never reused.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ToWorker {
+    /// Run a spec; an earlier run is dropped.
+    Run {
+        /// Number of the run.
+        run: u32,
+        /// What to run.
+        spec: Box<Spec>,
+    },
+    /// Stop a run; what is finished is kept and reported.
+    Cancel {
+        /// Number of the run.
+        run: u32,
+    },
+    /// The picture of a policy's fleet at an instant (clamped to what has been simulated).
+    Frame {
+        /// Number of the run.
+        run: u32,
+        /// Index of the policy.
+        policy: u32,
+        /// Virtual time, seconds.
+        t_s: f64,
+    },
+    /// The next instant after `t_s` at which something happens, answered by a [`FromWorker::Frame`] there.
+    Step {
+        /// Number of the run.
+        run: u32,
+        /// Index of the policy.
+        policy: u32,
+        /// Virtual time, seconds.
+        t_s: f64,
+    },
+    /// A request's story: prompt, output, where it went and why.
+    Request {
+        /// Number of the run.
+        run: u32,
+        /// Index of the policy.
+        policy: u32,
+        /// Index of the request.
+        request: u32,
+    },
+    /// A chart of the finished or partial run.
+    Chart {
+        /// Number of the run.
+        run: u32,
+        /// What to draw.
+        chart: ChartRequest,
+    },
+    /// Measure the devices side by side.
+    Measure {
+        /// Software adapters count too.
+        allow_software: bool,
+    },
+}
+
+/// Worker to page.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum FromWorker {
+    /// The worker listens now.
+    Ready {
+        /// What can be chosen.
+        catalog: Box<Catalog>,
+    },
+    /// A run goes on.
+    Progress {
+        /// Number of the run.
+        run: u32,
+        /// Index of the policy being run.
+        policy: u32,
+        /// Share of the whole run done, 0 to 1.
+        fraction: f64,
+        /// Virtual time reached under this policy, seconds.
+        t_s: f64,
+        /// What is being done: `loading`, `calibrating`, `running`.
+        stage: String,
+    },
+    /// A picture that was asked for.
+    Frame {
+        /// Number of the run.
+        run: u32,
+        /// The picture.
+        frame: Box<Frame>,
+    },
+    /// A run ended; `partial` when it was cancelled.
+    Report {
+        /// Number of the run.
+        run: u32,
+        /// Cancelled before the end.
+        partial: bool,
+        /// The result.
+        report: Box<Report>,
+    },
+    /// A run failed.
+    Failed {
+        /// Number of the run.
+        run: u32,
+        /// What happened and what would be accepted.
+        message: String,
+        /// Dotted key of the field at fault, when one is.
+        field: Option<String>,
+    },
+    /// A request's story.
+    Request {
+        /// Number of the run.
+        run: u32,
+        /// The story.
+        story: Box<RequestStory>,
+    },
+    /// A chart that was asked for.
+    Chart {
+        /// Number of the run.
+        run: u32,
+        /// The picture and its numbers.
+        chart: Box<Chart>,
+    },
+    /// The devices, measured side by side.
+    Measured {
+        /// One entry per device tried.
+        devices: Vec<DeviceReport>,
+    },
+}
+
+/// What to draw.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ChartRequest {
+    /// Chart id of the catalog of charts: `ttft_over_time`, `ttft_cdf`, `outstanding_over_time`.
+    pub id: String,
+    /// Width, CSS pixels.
+    pub width: u32,
+    /// Height, CSS pixels.
+    pub height: u32,
+    /// Dark scheme.
+    pub dark: bool,
+    /// Part of the x axis, in its unit; the whole when absent.
+    pub range: Option<(f64, f64)>,
+}
+
+/// A drawn chart with the numbers behind it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Chart {
+    /// Which chart.
+    pub id: String,
+    /// Title: the finding or the question.
+    pub title: String,
+    /// One sentence for a screen reader.
+    pub summary: String,
+    /// The picture, a complete `<svg>` element.
+    pub svg: String,
+    /// Plot area within the picture in pixels: left, top, width, height.
+    pub area: [f64; 4],
+    /// Range of the x axis.
+    pub x: (f64, f64),
+    /// Range of the y axis.
+    pub y: (f64, f64),
+    /// Label of the x axis with unit.
+    pub x_label: String,
+    /// Label of the y axis with unit.
+    pub y_label: String,
+    /// The series as drawn, down-sampled to pixel columns with minima and maxima kept.
+    pub series: Vec<Series>,
+}
+
+/// One series of a chart.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Series {
+    /// Its label.
+    pub label: String,
+    /// x values, ascending.
+    pub x: Vec<f64>,
+    /// y values.
+    pub y: Vec<f64>,
+    /// Points before down-sampling.
+    pub points: u64,
+}
+
+/// A request's story under one policy.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RequestStory {
+    /// Index of the request.
+    pub request: u32,
+    /// Its tenant's name.
+    pub tenant: String,
+    /// Replica that served it.
+    pub replica: Option<u32>,
+    /// Why that replica, in the policy's words.
+    pub why: String,
+    /// What the policy compared, one value per replica.
+    pub scores: Vec<f64>,
+    /// Arrival, seconds.
+    pub arrival_s: f64,
+    /// Time to first token, seconds.
+    pub ttft_s: Option<f64>,
+    /// Mean gap after it, seconds.
+    pub itl_s: Option<f64>,
+    /// Prompt length, tokens.
+    pub prompt_tokens: u32,
+    /// Of these from the cache.
+    pub cached_tokens: u32,
+    /// Tokens produced.
+    pub output_tokens: u32,
+    /// The prompt as text, when the workload has text.
+    pub prompt: Option<String>,
+    /// The generated text, when a model generated one.
+    pub output: Option<String>,
+}
+
+/// A device as measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DeviceReport {
+    /// `cpu` or `webgpu`.
+    pub kind: String,
+    /// Adapter or instruction set, in words.
+    pub name: String,
+    /// A software adapter.
+    pub software: bool,
+    /// Milliseconds of one decode step at batch 1, context 128.
+    pub decode_1_ms: Option<f64>,
+    /// Milliseconds of one decode step at batch 8, context 128.
+    pub decode_8_ms: Option<f64>,
+    /// Milliseconds to prefill 128 tokens.
+    pub prefill_128_ms: Option<f64>,
+    /// Kernels dispatched in one decode step; absent on the CPU.
+    pub kernels_per_step: Option<u32>,
+    /// Why it cannot be used, when it cannot.
+    pub error: Option<String>,
+}

@@ -1,0 +1,218 @@
+//! What a run says. Field names are the JSON's names and are stable within a schema version.
+
+use crate::experiment::{Coefficients, Spec};
+use serde::{Deserialize, Serialize};
+
+/// A whole experiment: one entry per policy, on the same arrivals.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// Schema version.
+    pub version: u32,
+    /// Program and version that made it.
+    pub generator: String,
+    /// The spec, complete: running it again gives this report (byte for byte when priced).
+    pub spec: Spec,
+    /// Facts of the workload that no policy changes.
+    pub workload: WorkloadReport,
+    /// What steps were charged.
+    pub cost: CostReport,
+    /// One entry per policy, in the spec's order.
+    pub policies: Vec<PolicyReport>,
+    /// What happened, in two or three sentences computed from this run.
+    pub findings: Vec<String>,
+}
+
+/// Facts of the workload.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct WorkloadReport {
+    /// Requests offered.
+    pub requests: u64,
+    /// Prompt tokens offered.
+    pub prompt_tokens: u64,
+    /// Last arrival, seconds.
+    pub last_arrival_s: f64,
+    /// Mean arrival rate, requests per second.
+    pub rate_per_s: f64,
+    /// What one cache of unlimited size, seeing all requests in order, would reuse.
+    pub ceiling: Reuse,
+    /// Names of the tenants, by index.
+    pub tenants: Vec<String>,
+}
+
+/// What steps were charged.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CostReport {
+    /// `preset:<name>`, `custom`, `fitted` or `measured`.
+    pub source: String,
+    /// The device that computed, in words; `none (priced)` for a priced run.
+    pub device: String,
+    /// The coefficients charged (fitted ones for a live run).
+    pub coefficients: Coefficients,
+    /// How well the fit predicts the raw measured latencies of a live run.
+    pub prediction: Option<Prediction>,
+    /// Why the run moved to another device, when it did.
+    pub fallback: Option<String>,
+}
+
+/// Fitted against measured, over the requests of all policies of a live run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Prediction {
+    /// Median of |fitted − measured| ÷ measured of a step's duration.
+    pub step_error_p50: f64,
+    /// 95th percentile of the same.
+    pub step_error_p95: f64,
+    /// Σ fitted ÷ Σ measured over all steps.
+    pub total_ratio: f64,
+    /// Median TTFT when the same schedule is charged the fit, seconds.
+    pub ttft_fitted_s: f64,
+    /// Median TTFT when the same schedule is charged the measurement, seconds.
+    pub ttft_measured_s: f64,
+    /// Median ITL when charged the fit, seconds.
+    pub itl_fitted_s: f64,
+    /// Median ITL when charged the measurement, seconds.
+    pub itl_measured_s: f64,
+}
+
+/// One policy's result.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PolicyReport {
+    /// Registry name.
+    pub name: String,
+    /// Name for people, with the parameters that differ from the defaults.
+    pub label: String,
+    /// How requests ended.
+    pub requests: RequestCounts,
+    /// Time to first token, seconds.
+    pub ttft_s: Quantiles,
+    /// Mean gap after the first token, per request, seconds.
+    pub itl_s: Quantiles,
+    /// Arrival to last token, seconds.
+    pub e2e_s: Quantiles,
+    /// Time in a replica's queue before admission, seconds.
+    pub queue_s: Quantiles,
+    /// Output tokens ÷ duration.
+    pub output_tokens_per_s: f64,
+    /// Requests meeting every SLO.
+    pub goodput: Goodput,
+    /// Prompt tokens served from cache.
+    pub reuse: Reuse,
+    /// Max ÷ mean over replicas.
+    pub imbalance: Imbalance,
+    /// Highest share of a replica's blocks in use by sequences (reusable ones left out).
+    pub kv_peak: f64,
+    /// Sequences preempted.
+    pub preemptions: u64,
+    /// Cached blocks evicted.
+    pub evictions: u64,
+    /// Engine steps.
+    pub steps: u64,
+    /// First arrival to last end, seconds.
+    pub duration_s: f64,
+    /// One entry per tenant, by index.
+    pub tenants: Vec<TenantReport>,
+    /// One entry per replica, by index.
+    pub replicas: Vec<ReplicaReport>,
+}
+
+/// How requests ended; the parts sum to `total`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestCounts {
+    /// Offered.
+    pub total: u64,
+    /// Finished.
+    pub finished: u64,
+    /// Refused, because they can never fit or by the gateway.
+    pub rejected: u64,
+    /// Still under way at the horizon.
+    pub pending: u64,
+    /// Tries of all requests together.
+    pub attempts: u64,
+}
+
+/// A distribution in seconds. Quantiles are nearest-rank on all samples.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Quantiles {
+    /// Samples.
+    pub n: u64,
+    /// Mean.
+    pub mean: f64,
+    /// Median.
+    pub p50: f64,
+    /// 95th percentile.
+    pub p95: f64,
+    /// 99th percentile.
+    pub p99: f64,
+    /// Largest.
+    pub max: f64,
+}
+
+/// Requests meeting every SLO.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Goodput {
+    /// Good requests ÷ duration.
+    pub per_s: f64,
+    /// Good requests.
+    pub good: u64,
+    /// Good ÷ offered.
+    pub fraction: f64,
+    /// Requests that missed the TTFT limit.
+    pub ttft_misses: u64,
+    /// Requests that missed the ITL limit.
+    pub itl_misses: u64,
+}
+
+/// Prompt tokens served from cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Reuse {
+    /// Tokens found in the cache at first admission.
+    pub hit_tokens: u64,
+    /// Prompt tokens of admitted requests.
+    pub prompt_tokens: u64,
+    /// hit ÷ prompt; 0 when there was no prompt.
+    pub ratio: f64,
+}
+
+/// Max ÷ mean over replicas; 1 is even.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Imbalance {
+    /// Of requests assigned.
+    pub assignments: f64,
+    /// Of prompt tokens that had to be computed.
+    pub uncached_tokens: f64,
+}
+
+/// One tenant under one policy.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TenantReport {
+    /// Tenant's name.
+    pub name: String,
+    /// How its requests ended.
+    pub requests: RequestCounts,
+    /// Time to first token, seconds.
+    pub ttft_s: Quantiles,
+    /// Mean gap after the first token, seconds.
+    pub itl_s: Quantiles,
+    /// Requests meeting every SLO.
+    pub goodput: Goodput,
+    /// Prompt tokens served from cache.
+    pub reuse: Reuse,
+}
+
+/// One replica under one policy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ReplicaReport {
+    /// Requests sent to it.
+    pub assignments: u64,
+    /// Prompt tokens it had to compute.
+    pub uncached_tokens: u64,
+    /// Prompt tokens it served from cache.
+    pub hit_tokens: u64,
+    /// Virtual seconds spent in steps.
+    pub busy_s: f64,
+    /// Virtual seconds it existed.
+    pub lifetime_s: f64,
+    /// Highest share of blocks in use.
+    pub kv_peak: f64,
+    /// Steps it ran.
+    pub steps: u64,
+}
