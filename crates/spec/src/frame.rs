@@ -159,8 +159,7 @@ mod tests {
     fn block_cells_survive_packing() {
         for tenant in [None, Some(0), Some(5), Some(4094)] {
             for bits in 0..8u8 {
-                let cell =
-                    BlockCell { tenant, used: bits & 1 != 0, shared: bits & 2 != 0, cached: bits & 4 != 0 };
+                let cell = BlockCell { tenant, used: bits & 1 != 0, shared: bits & 2 != 0, cached: bits & 4 != 0 };
                 assert_eq!(BlockCell::unpack(cell.pack()), cell);
             }
         }

@@ -1,1 +1,405 @@
-//! Dotted keys.
+//! Dotted keys: one setting of a spec as `workload.rate=12`, for `--set` on the command line and for addresses.
+//!
+//! A key is the path of a value in the spec's JSON, list items by index. Policies have a form of their own that people
+//! can read and type: `policies=round_robin,prefix_affinity(guard=0)`. Only keys that the spec *has* can be set, so a
+//! rate on a workload without one is an error and not a silent nothing; `workload.kind` starts the workload afresh.
+//!
+//! An address stores a preset and what differs from it: `#v=1&preset=multi-tenant&seed=9&workload.rate=12`. Reading one never
+//! fails and never panics: what cannot be used is left out and said, nothing is clamped, and the result is always valid.
+
+use crate::SCHEMA_VERSION;
+use crate::catalog::PresetInfo;
+use crate::experiment::{Coefficients, MultiTenantSpec, PolicySpec, Spec, WorkloadSpec};
+use crate::validate::{self, SpecError};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// Longest address that is read, bytes. Browsers take more, but no honest address needs it.
+const MAX_FRAGMENT: usize = 16 * 1024;
+
+/// Sets one value; the result is checked against the limit of that value alone, so that several settings
+/// can be made one after the other. Call [`Spec::validate`] after the last.
+///
+/// # Errors
+/// Unknown key, unreadable value, value outside its limits.
+pub fn set(spec: &Spec, key: &str, text: &str) -> Result<Spec, SpecError> {
+    let text = text.trim();
+    match key {
+        "version" | "preset" => {
+            return Err(SpecError::new(key, quote(text), "it is not a setting; start from another preset instead"));
+        }
+        "policies" => {
+            let mut changed = spec.clone();
+            changed.policies = parse_policies(text)?;
+            return Ok(changed);
+        }
+        "workload.kind" => {
+            let mut changed = spec.clone();
+            changed.workload = match (text, &spec.workload) {
+                ("multi_tenant", WorkloadSpec::MultiTenant(_)) => spec.workload.clone(),
+                ("multi_tenant", _) => WorkloadSpec::MultiTenant(MultiTenantSpec::default()),
+                ("book_trace", _) => WorkloadSpec::BookTrace,
+                _ => return Err(SpecError::new(key, quote(text), "accepted are book_trace and multi_tenant")),
+            };
+            return Ok(changed);
+        }
+        "execution.coefficients" if text == "none" => {
+            let mut changed = spec.clone();
+            changed.execution.coefficients = None;
+            return Ok(changed);
+        }
+        _ => {}
+    }
+    let mut changed = spec.clone();
+    if key.starts_with("execution.coefficients.") && changed.execution.coefficients.is_none() {
+        changed.execution.coefficients = Some(Coefficients::default());
+    }
+    if let Some(param) = policy_param(key, &changed)? {
+        let value = number(key, text)?;
+        changed.policies[param.0].params.insert(param.1, value);
+        return Ok(changed);
+    }
+    let mut json = to_json(&changed)?;
+    let slot = find(&mut json, key).ok_or_else(|| unknown_key(key, spec))?;
+    *slot = parse_like(key, slot, text)?;
+    if let (Some(limit), Some(value)) = (validate::limit(key), slot.as_f64()) {
+        limit.check(value)?;
+    }
+    serde_json::from_value(json).map_err(|error| SpecError::new(key, quote(text), accepted_by(&error)))
+}
+
+/// What distinguishes `spec` from `base`: key and value in the order of the spec's fields. Applied to `base` with
+/// [`set`] they give `spec`, version and preset name aside.
+pub fn diff(base: &Spec, spec: &Spec) -> Vec<(String, String)> {
+    let mut out = Vec::new();
+    let mut start = base.clone();
+    match (&base.workload, &spec.workload) {
+        (WorkloadSpec::MultiTenant(_), WorkloadSpec::BookTrace) => {
+            out.push(("workload.kind".into(), "book_trace".into()));
+            start.workload = WorkloadSpec::BookTrace;
+        }
+        (WorkloadSpec::BookTrace, WorkloadSpec::MultiTenant(_)) => {
+            out.push(("workload.kind".into(), "multi_tenant".into()));
+            start.workload = WorkloadSpec::MultiTenant(MultiTenantSpec::default());
+        }
+        _ => {}
+    }
+    let all_coefficients = base.execution.coefficients.is_none();
+    let before: BTreeMap<String, String> = entries(&start).into_iter().collect();
+    for (key, value) in entries(spec) {
+        let fresh = all_coefficients && key.starts_with("execution.coefficients.");
+        if fresh || before.get(&key) != Some(&value) {
+            out.push((key, value));
+        }
+    }
+    if base.execution.coefficients.is_some() && spec.execution.coefficients.is_none() {
+        out.push(("execution.coefficients".into(), "none".into()));
+    }
+    out
+}
+
+/// Every setting of a spec with its value as text, in the order of the fields. Policies are one entry.
+pub fn entries(spec: &Spec) -> Vec<(String, String)> {
+    let mut out = Vec::new();
+    if let Ok(Value::Object(fields)) = to_json(spec) {
+        for (name, value) in &fields {
+            match name.as_str() {
+                "version" | "preset" => {}
+                "policies" => out.push((name.clone(), policies_text(&spec.policies))),
+                _ => leaves(name, value, &mut out),
+            }
+        }
+    }
+    out.retain(|(key, _)| key != "workload.kind");
+    out
+}
+
+/// The address of `spec`, without the `#`: the preset `base` and what differs from it. `base` is the spec of
+/// the preset that `spec.preset` names.
+pub fn encode(spec: &Spec, base: &Spec) -> String {
+    let mut out = format!("v={SCHEMA_VERSION}");
+    push_pair(&mut out, "preset", &base.preset);
+    for (key, value) in diff(base, spec) {
+        push_pair(&mut out, &key, &value);
+    }
+    out
+}
+
+/// Reads an address (with or without its `#`). What cannot be used is left out with a warning each; the spec
+/// that comes back is valid. Without a known preset the first one counts.
+pub fn decode(fragment: &str, presets: &[PresetInfo]) -> (Spec, Vec<String>) {
+    let mut warnings = Vec::new();
+    let fragment = fragment.strip_prefix('#').unwrap_or(fragment);
+    let first = presets.first().map_or_else(Spec::default, |preset| preset.spec.clone());
+    if fragment.len() > MAX_FRAGMENT {
+        warnings.push(format!("The address is longer than {MAX_FRAGMENT} bytes and was not read."));
+        return (first, warnings);
+    }
+    let mut pairs: Vec<(String, String)> = Vec::new();
+    for (key, value) in form_urlencoded::parse(fragment.as_bytes()) {
+        if let Some(earlier) = pairs.iter_mut().find(|(known, _)| *known == key) {
+            warnings.push(format!("{} stands twice in the address; the last one counts.", clip(&key)));
+            earlier.1 = value.into_owned();
+        } else {
+            pairs.push((key.into_owned(), value.into_owned()));
+        }
+    }
+    let mut base = first;
+    for (key, value) in &pairs {
+        match key.as_str() {
+            "v" => check_address_version(value, &mut warnings),
+            "preset" => match presets.iter().find(|preset| preset.name == *value) {
+                Some(preset) => base = preset.spec.clone(),
+                None => {
+                    let known: Vec<&str> = presets.iter().map(|preset| preset.name.as_str()).collect();
+                    let (value, known) = (clip(value), known.join(", "));
+                    warnings.push(format!("There is no preset {value}; known are {known}. Showing {}.", base.preset));
+                }
+            },
+            _ => {}
+        }
+    }
+    // The kind of workload decides which keys exist, so it comes first wherever it stands.
+    pairs.sort_by_key(|(key, _)| key != "workload.kind");
+    let mut spec = base.clone();
+    for (key, value) in pairs.iter().filter(|(key, _)| key != "v" && key != "preset") {
+        match set(&spec, key, value) {
+            Ok(changed) => spec = changed,
+            Err(error) => warnings.push(format!("Left out of the address: {error}.")),
+        }
+    }
+    if let Err(error) = spec.validate() {
+        warnings.push(format!("The address does not fit together ({error}); showing {} as it is.", base.preset));
+        spec = base;
+    }
+    (spec, warnings)
+}
+
+/// Reads a spec from JSON text. The version is looked at first, so that a newer file is refused as newer and not for a
+/// field that this program does not know. The result is validated.
+///
+/// # Errors
+/// Not JSON, not a spec, or not valid.
+pub fn from_json(text: &str) -> Result<Spec, SpecError> {
+    let accepted = "accepted is a spec as JSON, or a report (its spec is taken)";
+    let mut value: Value =
+        serde_json::from_str(text).map_err(|error| SpecError::new("spec", format!("text ({error})"), accepted))?;
+    if let Some(inner) = value.get_mut("spec") {
+        value = inner.take();
+    }
+    if !value.is_object() {
+        return Err(SpecError::new("spec", "a bare value", accepted));
+    }
+    if let Some(version) = value.get("version") {
+        let number = version.as_u64();
+        validate::check_version(
+            number.ok_or_else(|| SpecError::new("version", version, "accepted is a whole number"))?,
+        )?;
+    }
+    let spec: Spec =
+        serde_json::from_value(value).map_err(|error| SpecError::new("spec", "this JSON", accepted_by(&error)))?;
+    spec.validate()?;
+    Ok(spec)
+}
+
+/// Policies as people type them: `round_robin,prefix_affinity(guard=0)`.
+pub fn policies_text(policies: &[PolicySpec]) -> String {
+    let texts: Vec<String> = policies.iter().map(policy_text).collect();
+    texts.join(",")
+}
+
+/// One policy as people type it: its name, then parameters that differ from the defaults.
+pub fn policy_text(policy: &PolicySpec) -> String {
+    if policy.params.is_empty() {
+        return policy.name.clone();
+    }
+    let params: Vec<String> = policy.params.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    format!("{}({})", policy.name, params.join(","))
+}
+
+/// Reads a list of policies as [`policies_text`] writes it. Blanks around names and values are allowed.
+///
+/// # Errors
+/// Anything else, saying what the form is.
+pub fn parse_policies(text: &str) -> Result<Vec<PolicySpec>, SpecError> {
+    let form = "accepted is a list like round_robin,prefix_affinity(guard=0)";
+    let wrong = |found: &str| SpecError::new("policies", quote(found), form);
+    let mut policies = Vec::new();
+    let mut rest = text.trim();
+    loop {
+        let end = rest.find(['(', ',', ')']).unwrap_or(rest.len());
+        let mut policy = PolicySpec::named(rest[..end].trim());
+        if policy.name.is_empty() {
+            return Err(wrong(text));
+        }
+        rest = &rest[end..];
+        if let Some(inside) = rest.strip_prefix('(') {
+            let close = inside.find(')').ok_or_else(|| wrong(text))?;
+            for pair in inside[..close].split(',').filter(|pair| !pair.trim().is_empty()) {
+                let (name, value) = pair.split_once('=').ok_or_else(|| wrong(pair))?;
+                let name = name.trim();
+                let value = number(&format!("policies.{}.{name}", policy.name), value.trim())?;
+                if policy.params.insert(name.to_owned(), value).is_some() {
+                    return Err(SpecError::new("policies", quote(pair), "accepted is each parameter once"));
+                }
+            }
+            rest = inside[close + 1..].trim_start();
+        }
+        policies.push(policy);
+        if rest.is_empty() {
+            break;
+        }
+        rest = rest.strip_prefix(',').ok_or_else(|| wrong(text))?;
+    }
+    Spec { policies: policies.clone(), ..Spec::default() }.validate()?;
+    Ok(policies)
+}
+
+/// `policies.1.params.guard`: the index and the parameter's name, which need not be listed yet.
+fn policy_param(key: &str, spec: &Spec) -> Result<Option<(usize, String)>, SpecError> {
+    let Some((index, param)) = key.strip_prefix("policies.").and_then(|rest| rest.split_once(".params.")) else {
+        return Ok(None);
+    };
+    match index.parse::<usize>() {
+        Ok(index) if index < spec.policies.len() => Ok(Some((index, param.to_owned()))),
+        _ => Err(unknown_key(key, spec)),
+    }
+}
+
+fn check_address_version(text: &str, warnings: &mut Vec<String>) {
+    match text.parse::<u64>() {
+        Ok(version) if version == u64::from(SCHEMA_VERSION) => {}
+        Ok(version) if version > u64::from(SCHEMA_VERSION) => warnings.push(format!(
+            "The address was made by a newer ServeLab (version {version}, this one reads {SCHEMA_VERSION}); settings it does not know are left out."
+        )),
+        _ => warnings.push(format!("{} is not a version of addresses; read as {SCHEMA_VERSION}.", clip(text))),
+    }
+}
+
+fn to_json(spec: &Spec) -> Result<Value, SpecError> {
+    serde_json::to_value(spec).map_err(|error| SpecError::new("spec", error, "accepted are plain values"))
+}
+
+fn find<'a>(json: &'a mut Value, key: &str) -> Option<&'a mut Value> {
+    let mut at = json;
+    for part in key.split('.') {
+        at = match at {
+            Value::Object(fields) => fields.get_mut(part)?,
+            Value::Array(items) => items.get_mut(part.parse::<usize>().ok()?)?,
+            _ => return None,
+        };
+    }
+    Some(at)
+}
+
+/// Reads `text` as the type that stands there now.
+fn parse_like(key: &str, now: &Value, text: &str) -> Result<Value, SpecError> {
+    match now {
+        Value::Bool(_) => match text.to_ascii_lowercase().as_str() {
+            "true" | "on" | "yes" | "1" => Ok(Value::Bool(true)),
+            "false" | "off" | "no" | "0" => Ok(Value::Bool(false)),
+            _ => Err(SpecError::new(key, quote(text), "accepted are on and off")),
+        },
+        Value::Number(_) => {
+            let value = number(key, text)?;
+            // Whole numbers are kept whole, else a seed written as 7 would come back as 7.0 and be refused.
+            let whole = value.fract() == 0.0 && (0.0..=crate::MAX_SEED as f64).contains(&value);
+            let json = if whole { Some((value as u64).into()) } else { serde_json::Number::from_f64(value) };
+            json.map(Value::Number).ok_or_else(|| SpecError::new(key, quote(text), "accepted is a finite number"))
+        }
+        Value::String(_) => Ok(Value::String(text.to_owned())),
+        Value::Array(_) | Value::Object(_) | Value::Null => {
+            Err(SpecError::new(key, quote(text), "it is a group; set one of the values in it"))
+        }
+    }
+}
+
+fn number(key: &str, text: &str) -> Result<f64, SpecError> {
+    match text.parse::<f64>() {
+        Ok(value) if value.is_finite() => Ok(value),
+        _ => Err(SpecError::new(key, quote(text), "accepted is a number, with a point for decimals")),
+    }
+}
+
+fn unknown_key(key: &str, spec: &Spec) -> SpecError {
+    let group = key.split('.').next().unwrap_or_default();
+    let all = entries(spec);
+    let inside: Vec<&str> = all
+        .iter()
+        .map(|(known, _)| known.as_str())
+        .filter(|known| known.split_once('.').is_some_and(|(start, _)| start == group))
+        .collect();
+    let known = if inside.is_empty() {
+        "accepted are seed, replicas, policies and what lies under workload, engine, slo and execution".to_owned()
+    } else {
+        format!("accepted are {}", inside.join(", "))
+    };
+    SpecError::new(clip(key), "this name", known)
+}
+
+/// The part of a serde message that says what would be accepted.
+fn accepted_by(error: &serde_json::Error) -> String {
+    let text = error.to_string().replace('`', "");
+    match text.split_once(", expected ") {
+        Some((problem, expected)) => format!("{problem}, accepted is {expected}"),
+        None => text,
+    }
+}
+
+fn leaves(path: &str, value: &Value, out: &mut Vec<(String, String)>) {
+    let nested = |fields: &Map<String, Value>, out: &mut Vec<(String, String)>| {
+        for (name, value) in fields {
+            leaves(&format!("{path}.{name}"), value, out);
+        }
+    };
+    match value {
+        Value::Object(fields) => nested(fields, out),
+        Value::String(text) => out.push((path.to_owned(), text.clone())),
+        Value::Bool(on) => out.push((path.to_owned(), if *on { "on" } else { "off" }.to_owned())),
+        Value::Number(number) => {
+            // `12` and not `12.0`: shorter, and both read back as the same number.
+            let text = match number.as_u64() {
+                Some(whole) => whole.to_string(),
+                None => number.as_f64().map(|value| value.to_string()).unwrap_or_default(),
+            };
+            out.push((path.to_owned(), text));
+        }
+        Value::Null | Value::Array(_) => {}
+    }
+}
+
+/// Appends `&key=value`. Characters that an address may hold as they are stay readable.
+fn push_pair(out: &mut String, key: &str, value: &str) {
+    out.push('&');
+    push_encoded(out, key);
+    out.push('=');
+    push_encoded(out, value);
+}
+
+fn push_encoded(out: &mut String, text: &str) {
+    let mut buffer = [0u8; 4];
+    for c in text.chars() {
+        if matches!(c, '(' | ')' | ',' | ':' | '=') {
+            out.push(c);
+        } else {
+            out.extend(form_urlencoded::byte_serialize(c.encode_utf8(&mut buffer).as_bytes()));
+        }
+    }
+}
+
+fn quote(text: &str) -> String {
+    format!("{:?}", clip(text))
+}
+
+/// Messages quote what came in, but not pages of it.
+fn clip(text: &str) -> String {
+    let mut short: String = text.chars().take(60).collect();
+    if short.len() < text.len() {
+        short.push('…');
+    }
+    short
+}
+
+#[cfg(test)]
+#[path = "patch_tests.rs"]
+mod tests;

@@ -1,5 +1,12 @@
 //! Limits of a spec. Every error names the field, the value found and what would be accepted.
+//!
+//! Limits of single numbers stand once, in [`LIMITS`]: validation, `--set`, addresses and the catalog's controls all
+//! read them there. They are wide: they keep a run from exhausting memory or time, not from being foolish. Whether a policy or
+//! a cost model *exists* is for the registries to say (the lab checks it): this crate knows none.
 
+use crate::experiment::{ExecutionMode, Spec, WorkloadSpec};
+use crate::{MAX_SEED, SCHEMA_VERSION};
+use serde_json::Value;
 use thiserror::Error;
 
 /// A value that cannot be used.
@@ -20,3 +27,262 @@ impl SpecError {
         SpecError { field: field.into(), found: found.to_string(), accepted: accepted.into() }
     }
 }
+
+/// Most policies compared in one run: more do not fit a table or a palette.
+pub const MAX_POLICIES: usize = 6;
+
+/// Upper bound of a request of the fixed trace, tokens: longest system prompt, user part and output.
+pub const BOOK_TRACE_LONGEST: u64 = 444 + 32 + 32;
+
+/// KV bytes of one token in the reference TinyGPT: 6 layers × (K, V) × 2 heads × 32 × 4 bytes.
+const TINYGPT_KV_BYTES: u64 = 3072;
+
+/// Most KV memory of a live run. A browser tab's GPU buffers become unreliable past about a gigabyte.
+const LIVE_KV_BYTES: u64 = 1 << 30;
+
+/// Most block records of a priced run (all replicas together): about 400 MB of bookkeeping.
+const MAX_BLOCKS: u64 = 10_000_000;
+
+/// Most distinct system-prompt tokens, all tenants together: they are held in memory once.
+const MAX_SYSTEM_TOKENS: u64 = 50_000_000;
+
+/// Limits of one number.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limit {
+    /// Dotted key.
+    pub key: &'static str,
+    /// Smallest accepted value.
+    pub min: f64,
+    /// Largest accepted value.
+    pub max: f64,
+    /// Whole numbers only.
+    pub integer: bool,
+    /// Unit, empty for a pure number.
+    pub unit: &'static str,
+}
+
+const fn whole(key: &'static str, min: u64, max: u64, unit: &'static str) -> Limit {
+    Limit { key, min: min as f64, max: max as f64, integer: true, unit }
+}
+
+const fn real(key: &'static str, min: f64, max: f64, unit: &'static str) -> Limit {
+    Limit { key, min, max, integer: false, unit }
+}
+
+/// Limits of every number of a spec but policy parameters (their registry entries hold those).
+pub const LIMITS: &[Limit] = &[
+    whole("seed", 0, MAX_SEED, ""),
+    whole("replicas", 1, 512, ""),
+    whole("workload.requests", 1, 1_000_000, ""),
+    whole("workload.tenants", 1, 1000, ""),
+    real("workload.skew", 0.0, 5.0, ""),
+    whole("workload.system_min", 1, 1_000_000, "tokens"),
+    whole("workload.system_max", 1, 1_000_000, "tokens"),
+    whole("workload.user_min", 1, 1_000_000, "tokens"),
+    whole("workload.user_max", 1, 1_000_000, "tokens"),
+    whole("workload.output_min", 1, 100_000, "tokens"),
+    whole("workload.output_max", 1, 100_000, "tokens"),
+    real("workload.rate", 0.001, 100_000.0, "requests/s or × capacity"),
+    whole("engine.block_tokens", 1, 1024, "tokens"),
+    whole("engine.blocks", 1, 1_000_000, "blocks"),
+    whole("engine.max_batch", 1, 1024, "sequences"),
+    whole("engine.token_budget", 1, 1_000_000, "tokens"),
+    whole("engine.max_context", 2, 2_000_000, "tokens"),
+    real("engine.watermark", 0.0, 0.5, ""),
+    real("slo.ttft_s", 0.000_001, 3600.0, "s"),
+    real("slo.itl_s", 0.000_001, 3600.0, "s"),
+    real("execution.coefficients.step_us", 0.0, 1e9, "µs"),
+    real("execution.coefficients.prefill_token_us", 0.0, 1e9, "µs"),
+    real("execution.coefficients.prefill_context_us", 0.0, 1e9, "µs"),
+    real("execution.coefficients.decode_sequence_us", 0.0, 1e9, "µs"),
+    real("execution.coefficients.decode_context_us", 0.0, 1e9, "µs"),
+];
+
+/// The limits of `key`, if it is a number of a spec.
+pub fn limit(key: &str) -> Option<&'static Limit> {
+    LIMITS.iter().find(|limit| limit.key == key)
+}
+
+impl Limit {
+    /// Checks one value.
+    ///
+    /// # Errors
+    /// Names the key, the value and the range.
+    pub fn check(&self, value: f64) -> Result<(), SpecError> {
+        let inside = value.is_finite() && value >= self.min && value <= self.max;
+        if inside && (!self.integer || value.fract() == 0.0) {
+            return Ok(());
+        }
+        Err(SpecError::new(self.key, value, self.accepted()))
+    }
+
+    /// What is accepted, as a phrase.
+    pub fn accepted(&self) -> String {
+        let kind = if self.integer { "a whole number" } else { "a number" };
+        let unit = if self.unit.is_empty() { String::new() } else { format!(" ({})", self.unit) };
+        format!("accepted is {kind} from {} to {}{unit}", self.min, self.max)
+    }
+}
+
+impl Spec {
+    /// Checks everything that can be known without the registries.
+    ///
+    /// # Errors
+    /// The first field at fault: version, single numbers, then what must hold between fields.
+    pub fn validate(&self) -> Result<(), SpecError> {
+        check_version(u64::from(self.version))?;
+        check_name("preset", &self.preset)?;
+        check_name("execution.cost", &self.execution.cost)?;
+        check_numbers(self)?;
+        self.check_policies()?;
+        self.check_workload()?;
+        self.check_engine()?;
+        self.check_execution()
+    }
+
+    /// Longest prompt plus output that the workload can ask for, tokens.
+    pub fn longest_request(&self) -> u64 {
+        match &self.workload {
+            WorkloadSpec::BookTrace => BOOK_TRACE_LONGEST,
+            WorkloadSpec::MultiTenant(w) => u64::from(w.system_max) + u64::from(w.user_max) + u64::from(w.output_max),
+        }
+    }
+
+    fn check_policies(&self) -> Result<(), SpecError> {
+        let count = self.policies.len();
+        if count == 0 || count > MAX_POLICIES {
+            let found = format!("a list of {count}");
+            return Err(SpecError::new("policies", found, format!("accepted are 1 to {MAX_POLICIES} policies")));
+        }
+        for (index, policy) in self.policies.iter().enumerate() {
+            check_name(&format!("policies.{index}.name"), &policy.name)?;
+            for (param, value) in &policy.params {
+                check_name(&format!("policies.{index}.params"), param)?;
+                if !value.is_finite() {
+                    let field = format!("policies.{index}.params.{param}");
+                    return Err(SpecError::new(field, value, "accepted is a finite number"));
+                }
+            }
+            if self.policies[..index].contains(policy) {
+                let accepted = "accepted is each policy once with the same parameters";
+                return Err(SpecError::new(format!("policies.{index}"), &policy.name, accepted));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_workload(&self) -> Result<(), SpecError> {
+        let WorkloadSpec::MultiTenant(w) = &self.workload else { return Ok(()) };
+        for (part, low, high) in [
+            ("system", w.system_min, w.system_max),
+            ("user", w.user_min, w.user_max),
+            ("output", w.output_min, w.output_max),
+        ] {
+            if low > high {
+                let accepted = format!("accepted is at most workload.{part}_max, which is {high}");
+                return Err(SpecError::new(format!("workload.{part}_min"), low, accepted));
+            }
+        }
+        let system_tokens = u64::from(w.tenants) * u64::from(w.system_max);
+        if system_tokens > MAX_SYSTEM_TOKENS {
+            let found = format!("{} tenants with up to {} tokens each", w.tenants, w.system_max);
+            let accepted = format!("accepted are {MAX_SYSTEM_TOKENS} system-prompt tokens in all");
+            return Err(SpecError::new("workload.tenants", found, accepted));
+        }
+        Ok(())
+    }
+
+    fn check_engine(&self) -> Result<(), SpecError> {
+        let e = &self.engine;
+        if e.token_budget < e.max_batch {
+            let accepted = format!(
+                "accepted is at least engine.max_batch, which is {}: every sequence decodes one token a step",
+                e.max_batch
+            );
+            return Err(SpecError::new("engine.token_budget", e.token_budget, accepted));
+        }
+        let longest = self.longest_request();
+        if longest > u64::from(e.max_context) {
+            let accepted = format!("accepted is at least {longest}, the longest prompt plus output of the workload");
+            return Err(SpecError::new("engine.max_context", e.max_context, accepted));
+        }
+        let blocks = u64::from(self.replicas) * u64::from(e.blocks);
+        if blocks > MAX_BLOCKS {
+            let found = format!("{} blocks on each of {} replicas", e.blocks, self.replicas);
+            return Err(SpecError::new("engine.blocks", found, format!("accepted are {MAX_BLOCKS} blocks in all")));
+        }
+        Ok(())
+    }
+
+    fn check_execution(&self) -> Result<(), SpecError> {
+        let x = &self.execution;
+        if x.cost == "custom" {
+            let field = "execution.coefficients";
+            let accepted = "execution.cost=custom needs coefficients, at least one of them above 0";
+            let Some(c) = &x.coefficients else { return Err(SpecError::new(field, "nothing", accepted)) };
+            let sum =
+                c.step_us + c.prefill_token_us + c.prefill_context_us + c.decode_sequence_us + c.decode_context_us;
+            if sum <= 0.0 {
+                return Err(SpecError::new(field, "all zero", accepted));
+            }
+        }
+        if x.mode == ExecutionMode::Tinygpt {
+            let e = &self.engine;
+            if e.max_context > 2048 {
+                return Err(SpecError::new("engine.max_context", e.max_context, "TinyGPT holds at most 2048 tokens"));
+            }
+            let bytes = u64::from(self.replicas) * u64::from(e.blocks) * u64::from(e.block_tokens) * TINYGPT_KV_BYTES;
+            if bytes > LIVE_KV_BYTES {
+                let found = format!("{} MiB of KV on {} replicas", bytes >> 20, self.replicas);
+                let accepted = format!(
+                    "a run with the real model is accepted up to {} MiB; fewer replicas or blocks, or execution.mode=priced",
+                    LIVE_KV_BYTES >> 20
+                );
+                return Err(SpecError::new("engine.blocks", found, accepted));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Refuses versions that this program cannot read.
+pub(crate) fn check_version(version: u64) -> Result<(), SpecError> {
+    if version == 0 || version > u64::from(SCHEMA_VERSION) {
+        let newer = if version > 0 { "; a newer ServeLab made this" } else { "" };
+        let accepted = format!("this ServeLab reads spec versions 1 to {SCHEMA_VERSION}{newer}");
+        return Err(SpecError::new("version", version, accepted));
+    }
+    Ok(())
+}
+
+fn check_numbers(spec: &Spec) -> Result<(), SpecError> {
+    // Floats that JSON cannot hold become null on the way, so they are caught as "not a number".
+    let value = serde_json::to_value(spec).map_err(|e| SpecError::new("spec", e, "accepted are plain values"))?;
+    for limit in LIMITS {
+        let mut at = Some(&value);
+        for part in limit.key.split('.') {
+            at = at.and_then(|value| value.get(part));
+        }
+        match at {
+            None => {}
+            Some(Value::Number(number)) => limit.check(number.as_f64().unwrap_or(f64::NAN))?,
+            Some(_) => limit.check(f64::NAN)?,
+        }
+    }
+    Ok(())
+}
+
+/// Names travel in addresses, file names and tables: short and plain.
+fn check_name(field: &str, name: &str) -> Result<(), SpecError> {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '-';
+    if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {
+        let found: String = name.chars().take(80).collect();
+        let accepted = "accepted are 1 to 64 characters out of a-z, 0-9, _ and -";
+        return Err(SpecError::new(field, format!("{found:?}"), accepted));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "validate_tests.rs"]
+mod tests;

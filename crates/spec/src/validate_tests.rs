@@ -1,0 +1,103 @@
+//! Limits hold at their edges, and every refusal names field, value and range.
+
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use crate::experiment::{Coefficients, MultiTenantSpec, PolicySpec};
+
+fn tenant(spec: &mut Spec) -> &mut MultiTenantSpec {
+    match &mut spec.workload {
+        WorkloadSpec::MultiTenant(w) => w,
+        WorkloadSpec::BookTrace => unreachable!("the default workload is multi-tenant"),
+    }
+}
+
+/// The field that validation blames after `change`.
+fn blamed(change: impl FnOnce(&mut Spec)) -> String {
+    let mut spec = Spec::default();
+    change(&mut spec);
+    spec.validate().expect_err("must be refused").field
+}
+
+#[test]
+fn the_default_is_valid() {
+    Spec::default().validate().unwrap();
+    Spec { workload: WorkloadSpec::BookTrace, ..Spec::default() }.validate().unwrap();
+}
+
+#[test]
+fn edges_are_inside_and_beyond_is_outside() {
+    for limit in LIMITS {
+        limit.check(limit.min).unwrap();
+        limit.check(limit.max).unwrap();
+        for beyond in [limit.min - 1.0, limit.max + 1.0, f64::NAN, f64::INFINITY] {
+            // Adding 1 to 2^53 - 1 is still exact, so the edge of the seed is tested as well.
+            let error = limit.check(beyond).expect_err(limit.key);
+            assert_eq!(error.field, limit.key);
+            assert!(error.accepted.contains("from"), "{error}");
+        }
+        assert_eq!(limit.check(limit.min + 0.25).is_err(), limit.integer, "{}", limit.key);
+    }
+}
+
+#[test]
+fn each_rule_blames_its_field() {
+    assert_eq!(blamed(|s| s.version = 2), "version");
+    assert_eq!(blamed(|s| s.version = 0), "version");
+    assert_eq!(blamed(|s| s.seed = MAX_SEED + 1), "seed");
+    assert_eq!(blamed(|s| s.replicas = 0), "replicas");
+    assert_eq!(blamed(|s| s.replicas = 513), "replicas");
+    assert_eq!(blamed(|s| s.preset = "A B".into()), "preset");
+    assert_eq!(blamed(|s| s.policies.clear()), "policies");
+    assert_eq!(blamed(|s| s.policies[1].name = "<b>".into()), "policies.1.name");
+    assert_eq!(blamed(|s| s.policies[1] = s.policies[0].clone()), "policies.1");
+    assert_eq!(blamed(|s| s.policies[2] = PolicySpec::named("x").with("guard", f64::NAN)), "policies.2.params.guard");
+    let seven: Vec<_> = (0..7).map(|i| PolicySpec::named(&format!("p{i}"))).collect();
+    assert_eq!(blamed(|s| s.policies = seven), "policies");
+    assert_eq!(blamed(|s| tenant(s).rate = f64::NAN), "workload.rate");
+    assert_eq!(blamed(|s| tenant(s).rate = 0.0), "workload.rate");
+    assert_eq!(blamed(|s| tenant(s).user_min = 33), "workload.user_min");
+    assert_eq!(blamed(|s| tenant(s).output_max = 4000), "engine.max_context");
+    assert_eq!(blamed(|s| s.engine.token_budget = 7), "engine.token_budget");
+    assert_eq!(blamed(|s| s.engine.watermark = 0.6), "engine.watermark");
+    assert_eq!(blamed(|s| (s.replicas, s.engine.blocks) = (512, 1_000_000)), "engine.blocks");
+    assert_eq!(blamed(|s| s.slo.itl_s = -1.0), "slo.itl_s");
+    assert_eq!(blamed(|s| s.execution.cost = "custom".into()), "execution.coefficients");
+    assert_eq!(
+        blamed(|s| {
+            s.execution.cost = "custom".into();
+            s.execution.coefficients = Some(Coefficients::default());
+        }),
+        "execution.coefficients"
+    );
+    assert_eq!(
+        blamed(|s| {
+            let c = Coefficients { step_us: f64::INFINITY, ..Coefficients::default() };
+            s.execution.coefficients = Some(c);
+        }),
+        "execution.coefficients.step_us"
+    );
+    assert_eq!(
+        blamed(|s| {
+            s.execution.mode = ExecutionMode::Tinygpt;
+            s.engine.max_context = 4096;
+        }),
+        "engine.max_context"
+    );
+    assert_eq!(
+        blamed(|s| {
+            s.execution.mode = ExecutionMode::Tinygpt;
+            s.replicas = 64;
+        }),
+        "engine.blocks"
+    );
+}
+
+#[test]
+fn a_newer_version_is_refused_with_a_sentence() {
+    let error = Spec { version: 9, ..Spec::default() }.validate().expect_err("newer");
+    assert_eq!(
+        error.to_string(),
+        "version: 9 is not accepted; this ServeLab reads spec versions 1 to 1; a newer ServeLab made this"
+    );
+}
