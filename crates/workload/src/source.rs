@@ -1,0 +1,205 @@
+//! [`Source`]: the requests of a workload, lazily and in order of arrival.
+
+pub mod book;
+pub mod multi_tenant;
+
+use crate::request::Request;
+use book::BookTrace;
+use multi_tenant::MultiTenant;
+use serde::{Deserialize, Serialize};
+use servelab_engine::Nanos;
+use servelab_spec::experiment::WorkloadSpec;
+use servelab_spec::validate::SpecError;
+
+/// Something that yields requests in order of arrival.
+pub trait Workload {
+    /// The next request, or `None` at the end.
+    fn next_request(&mut self) -> Option<Request>;
+    /// Requests from first to last.
+    fn total(&self) -> u32;
+    /// Number of tenants.
+    fn tenants(&self) -> u32;
+    /// Request `index` again, its arrival left at zero where arrivals add up; `None` past the end. What a story shows.
+    fn request_again(&self, index: u32) -> Option<Request>;
+    /// How far it has come: index of the next request and arrival of the last one.
+    fn position(&self) -> (u32, Nanos);
+    /// Goes to a position that [`Workload::position`] gave.
+    fn seek(&mut self, next: u32, clock: Nanos);
+}
+
+/// Where requests come from. Serialises as its spec and position; tables are rebuilt on the way back.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(into = "SourceState", try_from = "SourceState")]
+pub struct Source {
+    spec: WorkloadSpec,
+    seed: u64,
+    block_tokens: u32,
+    rate_per_s: f64,
+    kind: Kind,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Book(BookTrace),
+    MultiTenant(MultiTenant),
+}
+
+impl Source {
+    /// The source of `spec`. `rate_per_s` is the arrival rate with its unit already resolved; the fixed trace ignores it,
+    /// and the seed as well.
+    ///
+    /// # Errors
+    /// [`SpecError`] naming the field that can not be used.
+    pub fn new(spec: &WorkloadSpec, seed: u64, block_tokens: u32, rate_per_s: f64) -> Result<Self, SpecError> {
+        if block_tokens == 0 {
+            return Err(SpecError::new("engine.block_tokens", block_tokens, "use at least 1"));
+        }
+        let kind = match spec {
+            WorkloadSpec::BookTrace => Kind::Book(BookTrace::new(block_tokens)),
+            WorkloadSpec::MultiTenant(sizes) => {
+                Kind::MultiTenant(MultiTenant::new(sizes, seed, block_tokens, rate_per_s)?)
+            }
+        };
+        Ok(Source { spec: spec.clone(), seed, block_tokens, rate_per_s, kind })
+    }
+
+    fn workload(&self) -> &dyn Workload {
+        match &self.kind {
+            Kind::Book(book) => book,
+            Kind::MultiTenant(tenants) => tenants,
+        }
+    }
+
+    fn workload_mut(&mut self) -> &mut dyn Workload {
+        match &mut self.kind {
+            Kind::Book(book) => book,
+            Kind::MultiTenant(tenants) => tenants,
+        }
+    }
+
+    /// Names of the tenants, by index.
+    pub fn tenant_names(&self) -> Vec<String> {
+        (0..self.tenants()).map(crate::population::name).collect()
+    }
+
+    /// The prompt of request `index` as text, bytes that are no text shown as `\xNN`; `None` past the end or where there are no
+    /// token ids.
+    pub fn prompt_text(&self, index: u32) -> Option<String> {
+        let request = self.request_again(index)?;
+        let bytes: Option<Vec<u8>> = request.prompt.tokens?.iter().map(|&token| u8::try_from(token).ok()).collect();
+        bytes.map(|bytes| bytes.escape_ascii().to_string())
+    }
+
+    /// Tokens of a block, as the keys were computed for.
+    pub fn block_tokens(&self) -> u32 {
+        self.block_tokens
+    }
+}
+
+impl Workload for Source {
+    fn next_request(&mut self) -> Option<Request> {
+        self.workload_mut().next_request()
+    }
+
+    fn total(&self) -> u32 {
+        self.workload().total()
+    }
+
+    fn tenants(&self) -> u32 {
+        self.workload().tenants()
+    }
+
+    fn request_again(&self, index: u32) -> Option<Request> {
+        self.workload().request_again(index)
+    }
+
+    fn position(&self) -> (u32, Nanos) {
+        self.workload().position()
+    }
+
+    fn seek(&mut self, next: u32, clock: Nanos) {
+        self.workload_mut().seek(next, clock);
+    }
+}
+
+/// What a saved [`Source`] consists of.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct SourceState {
+    spec: WorkloadSpec,
+    seed: u64,
+    block_tokens: u32,
+    rate_per_s: f64,
+    next: u32,
+    clock: Nanos,
+}
+
+impl From<Source> for SourceState {
+    fn from(source: Source) -> Self {
+        let (next, clock) = source.position();
+        SourceState {
+            spec: source.spec,
+            seed: source.seed,
+            block_tokens: source.block_tokens,
+            rate_per_s: source.rate_per_s,
+            next,
+            clock,
+        }
+    }
+}
+
+impl TryFrom<SourceState> for Source {
+    type Error = SpecError;
+
+    fn try_from(state: SourceState) -> Result<Self, SpecError> {
+        let mut source = Source::new(&state.spec, state.seed, state.block_tokens, state.rate_per_s)?;
+        source.seek(state.next, state.clock);
+        Ok(source)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use servelab_spec::experiment::MultiTenantSpec;
+
+    fn rest(source: &mut Source) -> Vec<Request> {
+        std::iter::from_fn(|| source.next_request()).collect()
+    }
+
+    #[test]
+    fn a_restored_source_goes_on_as_if_it_had_never_stopped() {
+        for spec in [WorkloadSpec::BookTrace, WorkloadSpec::MultiTenant(MultiTenantSpec::default())] {
+            let mut source = Source::new(&spec, 11, 16, 8.0).unwrap();
+            for _ in 0..9 {
+                source.next_request().unwrap();
+            }
+            let text = serde_json::to_string(&source).unwrap();
+            let mut restored: Source = serde_json::from_str(&text).unwrap();
+            let expected = rest(&mut source);
+            assert_eq!(expected.len() as u32, source.total() - 9);
+            assert_eq!(rest(&mut restored), expected);
+        }
+    }
+
+    #[test]
+    fn a_damaged_saved_source_is_an_error_not_a_panic() {
+        let source = Source::new(&WorkloadSpec::BookTrace, 0, 16, 1.0).unwrap();
+        let text = serde_json::to_string(&source).unwrap();
+        assert!(serde_json::from_str::<Source>(&text.replace("\"block_tokens\":16", "\"block_tokens\":0")).is_err());
+        let past_end = text.replace("\"next\":0", "\"next\":4000000000");
+        assert!(serde_json::from_str::<Source>(&past_end).unwrap().next_request().is_none());
+    }
+
+    #[test]
+    fn a_request_can_be_had_again() {
+        for spec in [WorkloadSpec::BookTrace, WorkloadSpec::MultiTenant(MultiTenantSpec::default())] {
+            let mut source = Source::new(&spec, 3, 16, 8.0).unwrap();
+            let again = source.request_again(7).unwrap();
+            let seventh = rest(&mut source).swap_remove(7);
+            assert_eq!(Request { arrival: seventh.arrival, ..again }, seventh);
+            assert!(source.request_again(source.total()).is_none());
+            assert!(source.prompt_text(0).unwrap().len() > 300);
+        }
+    }
+}

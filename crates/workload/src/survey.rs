@@ -1,0 +1,111 @@
+//! Facts of a workload that no policy changes, the reuse ceiling among them.
+//!
+//! The ceiling is what one cache of unlimited size would reuse if it saw all prompts in order of arrival: leading full blocks
+//! already seen, capped so that at least one token is computed. Blocks that decoding fills are left out; they matter
+//! only where a later prompt contains an earlier output.
+
+use crate::request::Request;
+use crate::source::{Source, Workload};
+use servelab_engine::{BlockKey, Nanos};
+use std::collections::BTreeSet;
+
+/// Totals of a workload.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Survey {
+    /// Requests.
+    pub requests: u64,
+    /// Prompt tokens.
+    pub prompt_tokens: u64,
+    /// True output tokens.
+    pub output_tokens: u64,
+    /// Arrival of the first request.
+    pub first_arrival: Nanos,
+    /// Arrival of the last request.
+    pub last_arrival: Nanos,
+    /// Prompt tokens that one unlimited cache would reuse.
+    pub ceiling_hit_tokens: u64,
+}
+
+/// Reads a source from where it stands to its end.
+pub fn survey(source: &Source) -> Survey {
+    let mut source = source.clone();
+    let block_tokens = source.block_tokens();
+    let mut seen = BTreeSet::new();
+    let mut survey = Survey::default();
+    while let Some(request) = source.next_request() {
+        if survey.requests == 0 {
+            survey.first_arrival = request.arrival;
+        }
+        survey.requests += 1;
+        survey.prompt_tokens += u64::from(request.prompt.len);
+        survey.output_tokens += u64::from(request.output_tokens);
+        survey.last_arrival = request.arrival;
+        survey.ceiling_hit_tokens += u64::from(see(&mut seen, &request, block_tokens));
+    }
+    survey
+}
+
+/// Tokens of `request` that are found, all its blocks then remembered. A key names everything before its block, so the keys found are
+/// always the leading ones and a binary search finds where they end.
+fn see(seen: &mut BTreeSet<BlockKey>, request: &Request, block_tokens: u32) -> u32 {
+    let prompt = &request.prompt;
+    let (mut found, mut end) = (0, prompt.full_blocks());
+    while found < end {
+        let middle = found + (end - found) / 2;
+        if prompt.key(middle).is_some_and(|key| seen.contains(&key)) { found = middle + 1 } else { end = middle }
+    }
+    seen.extend((found..prompt.full_blocks()).filter_map(|index| prompt.key(index)));
+    found.min((prompt.len - 1) / block_tokens) * block_tokens
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use servelab_spec::experiment::{MultiTenantSpec, WorkloadSpec};
+
+    #[test]
+    fn the_fixed_trace_has_its_published_ceiling() {
+        let survey = survey(&Source::new(&WorkloadSpec::BookTrace, 0, 16, 1.0).unwrap());
+        assert_eq!((survey.ceiling_hit_tokens, survey.prompt_tokens), (7424, 10_476));
+        assert_eq!((survey.requests, survey.output_tokens), (24, 610));
+    }
+
+    /// Σ over tenants of (requests − 1) × whole blocks of the system prompt, where user parts can not lengthen a match: system prompts
+    /// of whole blocks, user parts shorter than one.
+    #[test]
+    fn the_ceiling_is_the_closed_form_where_there_is_one() {
+        let sizes = MultiTenantSpec {
+            requests: 300,
+            tenants: 7,
+            skew: 0.8,
+            system_min: 96,
+            system_max: 96,
+            user_min: 4,
+            user_max: 12,
+            ..Default::default()
+        };
+        let source = Source::new(&WorkloadSpec::MultiTenant(sizes), 3, 16, 5.0).unwrap();
+        let mut counts = [0u64; 7];
+        let mut copy = source.clone();
+        while let Some(request) = copy.next_request() {
+            counts[request.tenant as usize] += 1;
+        }
+        let expected: u64 = counts.iter().map(|&count| count.saturating_sub(1) * 96).sum();
+        assert_eq!(survey(&source).ceiling_hit_tokens, expected);
+    }
+
+    #[test]
+    fn at_least_one_token_is_computed() {
+        let request = |tokens: &[u32]| {
+            let mut again = Source::new(&WorkloadSpec::BookTrace, 0, 4, 1.0).unwrap().request_again(0).unwrap();
+            again.prompt = servelab_engine::Prompt::from_tokens(tokens, 4, 0);
+            again
+        };
+        let mut seen = BTreeSet::new();
+        let whole = request(&[1, 2, 3, 4, 5, 6, 7, 8]);
+        assert_eq!(see(&mut seen, &whole, 4), 0);
+        assert_eq!(see(&mut seen, &whole, 4), 4, "a fully cached, block-aligned prompt computes its last block");
+        assert_eq!(see(&mut seen, &request(&[1, 2, 3, 4, 5, 6, 7, 8, 9]), 4), 8);
+    }
+}
