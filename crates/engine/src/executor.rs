@@ -13,11 +13,7 @@ pub trait Executor {
     ///
     /// # Errors
     /// [`ExecuteError`] when the device can not go on; the step then counts as not run.
-    fn execute(
-        &mut self,
-        replica: u32,
-        plan: &StepPlan,
-    ) -> impl Future<Output = Result<StepOutput, ExecuteError>>;
+    fn execute(&mut self, replica: u32, plan: &StepPlan) -> impl Future<Output = Result<StepOutput, ExecuteError>>;
 
     /// The device in words, for the report.
     fn device(&self) -> String;

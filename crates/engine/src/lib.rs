@@ -13,17 +13,50 @@
 //! | [`plan`] | [`StepPlan`], [`StepOutput`]: the contract with executors |
 //! | [`executor`] | the trait of whoever computes steps |
 //! | [`cost`] | the cost model, exact in picoseconds |
+//! | [`config`] | [`EngineConfig`] |
+//! | [`engine`] | [`Engine`]: submit, cancel, plan, commit, abort |
+//! | `scheduler` | which sequences the next step computes |
+//! | `jump` | runs of equal decode steps |
+//! | `pool`, `cache`, `kv` | reference counts and free queue; keys; the two together |
+//! | `sequence` | what is kept of each sequence in flight |
+//! | [`events`], [`stats`], [`error`] | what the engine tells |
+//! | [`invariants`] | what always holds |
+//! | `saved` | restoring a saved engine |
 
+#![deny(clippy::iter_over_hash_type)]
+
+mod cache;
+pub mod config;
 pub mod cost;
+pub mod engine;
+pub mod error;
+pub mod events;
 pub mod executor;
+pub mod invariants;
+mod jump;
+mod kv;
 pub mod plan;
+mod pool;
 pub mod prompt;
 pub mod random;
 pub mod request;
+mod saved;
+mod scheduler;
+mod sequence;
+pub mod stats;
 pub mod time;
 
+pub use config::{ConfigError, END_OF_TEXT, EngineConfig};
+pub use cost::{CostClock, CostModel};
+pub use engine::Engine;
+pub use error::{CommitError, Refusal};
+pub use events::{EngineEvent, FinishReason};
 pub use executor::{ExecuteError, Executor};
+pub use invariants::InvariantViolation;
+pub use kv::BlockView;
 pub use plan::{PlanItem, StepOutput, StepPlan, StepWork};
-pub use prompt::{BlockKey, Prompt};
+pub use prompt::{BlockKey, Prompt, continuation_keys, output_key};
 pub use request::{Sampling, SequenceId, SequenceRequest};
+pub use sequence::SequenceView;
+pub use stats::EngineStats;
 pub use time::{Nanos, Picos};

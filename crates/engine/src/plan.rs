@@ -52,19 +52,22 @@ pub struct PlanItem {
 }
 
 impl StepPlan {
-    /// Token ids of an item.
+    /// Token ids of an item; empty when the plan carries none.
     pub fn item_tokens(&self, item: &PlanItem) -> &[u32] {
         let at = item.tokens_at as usize;
-        &self.tokens[at..at + item.len as usize]
+        self.tokens.get(at..at + item.len as usize).unwrap_or_default()
     }
 
-    /// Block table of an item.
+    /// Block table of an item; empty when the plan carries none.
     pub fn item_table(&self, item: &PlanItem) -> &[u32] {
         let at = item.table_at as usize;
-        &self.tables[at..at + item.table_len as usize]
+        self.tables.get(at..at + item.table_len as usize).unwrap_or_default()
     }
 
     /// Slot (block × block size + offset) of `position` in an item's sequence.
+    ///
+    /// # Panics
+    /// When the plan carries no tables or `position` lies beyond the item's context.
     pub fn slot(&self, item: &PlanItem, position: u32, block_tokens: u32) -> u32 {
         self.item_table(item)[(position / block_tokens) as usize] * block_tokens + position % block_tokens
     }

@@ -1,7 +1,8 @@
 //! Prompts as chains of block keys.
 //!
-//! A key names a full block *and everything before it*: key = mix(parent key, tokens of the block), and the chain
-//! starts from extras such as tenant salt and adapter. Two prompts share a cached block exactly when their keys are equal (64-bit
+//! A key names a full block *and everything before it*: it is the state, at the block's end, of one chain that starts
+//! from extras such as tenant salt and adapter and takes in every token. So a key can be continued token by token: the
+//! state after a prompt's last, partial block is its [`Prompt::tail`], from which generated tokens go on. Two prompts share a cached block exactly when their keys are equal (64-bit
 //! keys: among 10⁷ distinct blocks a false match has probability below 3·10⁻⁶).
 //!
 //! Long shared prefixes are interned once and held by reference, so a million prompts cost their unique parts. Token
@@ -22,15 +23,38 @@ impl BlockKey {
         BlockKey(mix(0x7365_7276_656c_6162, extras))
     }
 
-    /// The key of the block holding `tokens` after `self`.
+    /// The chain after `tokens` more: the key of a block when it ends there. `key.child(a).child(b)` is
+    /// `key.child(ab)`.
     #[must_use]
     pub fn child(self, tokens: &[u32]) -> Self {
         let mut state = self.0;
         for &token in tokens {
             state = mix(state, u64::from(token) + 1);
         }
-        BlockKey(mix(state, tokens.len() as u64))
+        BlockKey(state)
     }
+}
+
+/// Key of block `block` (counted from the prompt's first) of a sequence whose generated tokens have no ids, as in
+/// priced runs: a function of the prompt's tail, [`crate::SequenceRequest::output_seed`] and the block's position.
+///
+/// It names a block that holds at least one generated token; blocks before those are named by the prompt. A workload
+/// uses it, or [`continuation_keys`], to name what a session's next turn starts with.
+pub fn output_key(tail: BlockKey, output_seed: u64, block: u32) -> BlockKey {
+    BlockKey(mix(mix(tail.0 ^ 0x6f75_7470_7574_6b65, output_seed), u64::from(block)))
+}
+
+/// Keys of the full blocks of `prompt` + `output_tokens` generated tokens that the prompt alone does not fill, as a priced
+/// run caches them. With the prompt's own keys they are the leading keys of the session's next prompt.
+pub fn continuation_keys(
+    prompt: &Prompt,
+    output_seed: u64,
+    output_tokens: u32,
+    block_tokens: u32,
+) -> impl Iterator<Item = BlockKey> + use<> {
+    let (tail, first) = (prompt.tail, prompt.full_blocks());
+    let end = prompt.len.saturating_add(output_tokens) / block_tokens.max(1);
+    (first..end).map(move |block| output_key(tail, output_seed, block))
 }
 
 /// What a request asks the engine to read.
@@ -42,7 +66,8 @@ pub struct Prompt {
     pub shared_keys: Arc<[BlockKey]>,
     /// Keys of the full blocks after those.
     pub own_keys: Box<[BlockKey]>,
-    /// Names the tokens after the last full block, so that generated tokens get keys that later turns can ask for.
+    /// The chain's state after the whole prompt, the tokens after the last full block included: generated tokens go on
+    /// from it, so that later turns can ask for the blocks they fill.
     pub tail: BlockKey,
     /// Token ids, all `len` of them, where something must read them.
     pub tokens: Option<Arc<[u32]>>,
@@ -73,7 +98,7 @@ impl Prompt {
         }
     }
 
-    /// Number of full blocks.
+    /// Number of full blocks; `len ÷ block size`, rounded down.
     pub fn full_blocks(&self) -> u32 {
         (self.shared_keys.len() + self.own_keys.len()) as u32
     }

@@ -64,10 +64,6 @@ pub struct Picos(pub u64);
 impl Picos {
     /// A measured duration in seconds, rounded to the picosecond; at least 1 ps so that time moves.
     pub fn from_secs(seconds: f64) -> Self {
-        if seconds.is_finite() && seconds > 0.0 {
-            Picos((libm::round(seconds * 1e12) as u64).max(1))
-        } else {
-            Picos(1)
-        }
+        if seconds.is_finite() && seconds > 0.0 { Picos((libm::round(seconds * 1e12) as u64).max(1)) } else { Picos(1) }
     }
 }

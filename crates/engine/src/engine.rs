@@ -1,0 +1,433 @@
+//! The engine as its drivers see it.
+//!
+//! A driver calls [`Engine::plan`], computes or prices the step, and calls [`Engine::commit`] at the step's virtual end. In
+//! between, the step is *in flight*: requests may arrive, sequences may be cancelled, and the whole step may be aborted.
+//!
+//! A planned step may stand for a run of equal decode steps. Something that happens during the run interrupts
+//! it: the driver works out which step of the run is in progress (the `j`-th, from the cost model), calls
+//! [`Engine::truncate`] with `j`, tells the engine what happened, and commits at the end of that step. The result is the same as
+//! if every step had been planned alone.
+
+use crate::config::{ConfigError, EngineConfig};
+use crate::error::{CommitError, Refusal};
+use crate::events::{EngineEvent, FinishReason};
+use crate::invariants::InvariantViolation;
+use crate::kv::{BlockView, KvBlocks};
+use crate::plan::{StepOutput, StepPlan};
+use crate::pool::NONE;
+use crate::request::{SequenceId, SequenceRequest};
+use crate::sequence::{Sequence, SequenceView, Sequences};
+use crate::stats::EngineStats;
+use crate::time::Nanos;
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+
+/// One replica's engine.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(try_from = "crate::saved::SavedEngine")]
+pub struct Engine {
+    pub(crate) config: EngineConfig,
+    pub(crate) kv: KvBlocks,
+    pub(crate) sequences: Sequences,
+    /// Places of waiting sequences, the next to be admitted first.
+    pub(crate) waiting: VecDeque<u32>,
+    /// Places of running sequences, in order of admission.
+    pub(crate) running: Vec<u32>,
+    pub(crate) flight: Flight,
+    pub(crate) stats: EngineStats,
+    /// What happened since the last commit.
+    pub(crate) pending: Vec<EngineEvent>,
+    /// Generated tokens of the sequences that the last commit finished.
+    pub(crate) finished: Vec<(SequenceId, Vec<u32>)>,
+    pub(crate) now: Nanos,
+    #[serde(skip)]
+    pub(crate) scratch: Scratch,
+}
+
+/// The step in flight.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Flight {
+    pub(crate) flying: bool,
+    pub(crate) plan: StepPlan,
+    /// Place of each item's sequence; [`NONE`] once it was cancelled.
+    pub(crate) places: Vec<u32>,
+    /// Sequences that this step admitted, in order.
+    pub(crate) admitted: Vec<u32>,
+    /// Whether each of them was admitted before.
+    pub(crate) readmitted: Vec<bool>,
+    /// Blocks that this step fills.
+    pub(crate) published: Vec<u32>,
+}
+
+/// Buffers and hints that are not state.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Scratch {
+    pub(crate) hits: Vec<u32>,
+    pub(crate) order: Vec<(u32, u32)>,
+    /// The head of the queue that did not fit, the blocks' epoch and the token budget then.
+    pub(crate) blocked: Option<(u32, u64, u32)>,
+}
+
+impl Engine {
+    /// An empty engine.
+    ///
+    /// # Errors
+    /// When a setting is out of range.
+    pub fn new(config: EngineConfig) -> Result<Self, ConfigError> {
+        config.validate()?;
+        let kv = KvBlocks::new(config.blocks);
+        let stats = EngineStats { total_blocks: config.blocks, ..EngineStats::default() };
+        Ok(Engine {
+            kv,
+            sequences: Sequences::default(),
+            waiting: VecDeque::new(),
+            running: Vec::with_capacity(config.max_batch.min(1024) as usize),
+            flight: Flight::default(),
+            stats,
+            pending: Vec::new(),
+            finished: Vec::new(),
+            now: Nanos::ZERO,
+            scratch: Scratch::default(),
+            config,
+        })
+    }
+
+    /// Its settings.
+    pub fn config(&self) -> &EngineConfig {
+        &self.config
+    }
+
+    /// Takes a request into the waiting queue. Allowed while a step is in flight; when that is a run of
+    /// equal steps and [`Engine::arrival_interrupts`], truncate it first.
+    ///
+    /// # Errors
+    /// [`Refusal`] when the request contradicts itself, is here already, or could never be served by this engine.
+    pub fn submit(&mut self, now: Nanos, request: SequenceRequest) -> Result<(), Refusal> {
+        self.advance(now);
+        if let Err(refusal) = self.admissible(&request) {
+            self.stats.refused += 1;
+            return Err(refusal);
+        }
+        let place = self.sequences.insert(Sequence::new(request, now));
+        self.waiting.push_back(place);
+        self.stats.submitted += 1;
+        self.after_change();
+        Ok(())
+    }
+
+    /// Whether [`Engine::submit`] would take this request.
+    ///
+    /// # Errors
+    /// Why it would not.
+    pub fn admissible(&self, request: &SequenceRequest) -> Result<(), Refusal> {
+        let SequenceRequest { prompt, max_tokens, output_tokens, .. } = request;
+        let (max_tokens, output_tokens) = (*max_tokens, *output_tokens);
+        if prompt.len == 0 {
+            return Err(Refusal::EmptyPrompt);
+        }
+        if max_tokens == 0 {
+            return Err(Refusal::NoOutput);
+        }
+        if output_tokens == 0 || output_tokens > max_tokens {
+            return Err(Refusal::OutputLength { output_tokens, max_tokens });
+        }
+        let tokens = u64::from(prompt.len) + u64::from(max_tokens);
+        if tokens > u64::from(self.config.max_context) {
+            return Err(Refusal::TooLong { tokens, max_context: self.config.max_context });
+        }
+        // The last token is never fed back, so it needs no slot.
+        let needed = (tokens - 1).div_ceil(u64::from(self.config.block_tokens));
+        if needed > u64::from(self.config.blocks) {
+            return Err(Refusal::TooManyBlocks { needed, blocks: self.config.blocks });
+        }
+        let (keys, expected) = (prompt.full_blocks(), prompt.len / self.config.block_tokens);
+        if self.config.prefix_cache && keys != expected {
+            return Err(Refusal::Keys { len: prompt.len, keys, expected });
+        }
+        let given = prompt.tokens.as_ref().map(|tokens| tokens.len() as u32);
+        if given.unwrap_or(if self.config.materialise { 0 } else { prompt.len }) != prompt.len {
+            return Err(Refusal::Tokens { len: prompt.len, given: given.unwrap_or(0) });
+        }
+        match self.sequences.place(request.id) {
+            Some(_) => Err(Refusal::Duplicate { id: request.id }),
+            None => Ok(()),
+        }
+    }
+
+    /// Removes a sequence, waiting or running, and frees its blocks; false when it is not here. If it is part of the step in
+    /// flight, that part of the result is dropped at commit; what it has filled of the cache stays.
+    ///
+    /// In a run of equal steps, truncate to the step in progress first: the steps before it then count as done.
+    pub fn cancel(&mut self, now: Nanos, id: SequenceId) -> bool {
+        self.advance(now);
+        let Some(place) = self.sequences.place(id) else { return false };
+        if let Some(at) = self.waiting.iter().position(|&other| other == place) {
+            self.waiting.remove(at);
+        } else {
+            if self.flight.places.contains(&place) {
+                self.settle_run();
+            }
+            self.running.retain(|&other| other != place);
+            for flying in &mut self.flight.places {
+                if *flying == place {
+                    *flying = NONE;
+                }
+            }
+            if let Some(at) = self.flight.admitted.iter().position(|&other| other == place) {
+                self.flight.admitted.remove(at);
+                self.flight.readmitted.remove(at);
+            }
+        }
+        if let Some(mut sequence) = self.sequences.remove(place) {
+            self.kv.release_all(&mut sequence.table);
+        }
+        self.stats.cancelled += 1;
+        self.after_change();
+        true
+    }
+
+    /// The next step, or `None` when there is nothing to run (or a step is in flight already). The step is in flight until
+    /// [`Engine::commit`] or [`Engine::abort`].
+    ///
+    /// With `max_repeat` above 1 the answer may be a run of up to that many equal decode steps
+    /// ([`StepPlan::repeat`]); never when plans are materialised.
+    pub fn plan(&mut self, now: Nanos, max_repeat: u32) -> Option<&StepPlan> {
+        self.advance(now);
+        if self.flight.flying || self.sequences.len() == 0 {
+            return None;
+        }
+        self.schedule(now, max_repeat);
+        self.after_change();
+        self.in_flight()
+    }
+
+    /// The step in flight.
+    pub fn in_flight(&self) -> Option<&StepPlan> {
+        self.flight.flying.then_some(&self.flight.plan)
+    }
+
+    /// Whether a request that arrives now could be admitted before the run of equal steps in flight is over, so that the run must be
+    /// truncated to the step in progress. Ask before submitting. Nobody is admitted while the batch is full or
+    /// another request waits (it did not fit, and nothing in the run makes room).
+    pub fn arrival_interrupts(&self) -> bool {
+        self.flight.flying
+            && self.flight.plan.repeat > 1
+            && self.waiting.is_empty()
+            && self.running.len() < self.config.max_batch as usize
+    }
+
+    /// Shortens the run of equal steps in flight to its first `repeat` steps (at least 1); longer or no run is left alone.
+    pub fn truncate(&mut self, repeat: u32) {
+        let plan = &mut self.flight.plan;
+        plan.repeat = plan.repeat.min(repeat.max(1));
+    }
+
+    /// Takes the result of the step in flight and appends what happened to `events`.
+    ///
+    /// Empty `output.tokens` means that nothing computed tokens: sequences then run to their true length and their
+    /// blocks get synthetic keys ([`crate::prompt::output_key`]).
+    ///
+    /// # Errors
+    /// [`CommitError`] when the result does not belong to the step in flight; nothing has changed then.
+    pub fn commit(
+        &mut self,
+        now: Nanos,
+        output: &StepOutput,
+        events: &mut Vec<EngineEvent>,
+    ) -> Result<(), CommitError> {
+        if !self.flight.flying {
+            return Err(CommitError::NothingInFlight);
+        }
+        let Flight { plan, .. } = &self.flight;
+        let expected = plan.items.iter().filter(|item| item.sample).count();
+        let repeat = plan.repeat;
+        let priced = output.tokens.is_empty() && !self.config.materialise;
+        if !priced && (output.tokens.len() != expected || repeat > 1) {
+            let (expected, got) = (expected as u32, output.tokens.len() as u32);
+            return Err(CommitError::TokenCount { step: plan.step, expected, got });
+        }
+        self.advance(now);
+        self.finished.clear();
+        self.run_ahead(repeat);
+        events.append(&mut self.pending);
+        let mut tokens = output.tokens.iter().copied();
+        let mut any_finished = false;
+        for at in 0..self.flight.places.len() {
+            let item = self.flight.plan.items[at];
+            let token = if item.sample { tokens.next() } else { None };
+            let place = self.flight.places[at];
+            if place == NONE {
+                continue;
+            }
+            // More than one step only when every item decodes one token.
+            self.sequences.at(place).computed += item.len + (repeat - 1);
+            if !item.decode {
+                self.stats.prefill_tokens += u64::from(item.len);
+            }
+            if item.sample {
+                any_finished |= self.produce(place, repeat, token, events);
+            }
+        }
+        if any_finished {
+            let sequences = &self.sequences;
+            self.running.retain(|&place| sequences.is_there(place));
+        }
+        self.stats.steps += u64::from(repeat);
+        self.land();
+        self.after_change();
+        Ok(())
+    }
+
+    /// `count` tokens for a sequence (one when its id is known). Answers whether it finished.
+    fn produce(&mut self, place: u32, count: u32, token: Option<u32>, events: &mut Vec<EngineEvent>) -> bool {
+        let sequence = self.sequences.at(place);
+        let id = sequence.request.id;
+        if sequence.outputs == 0 {
+            events.push(EngineEvent::FirstToken { id });
+        }
+        if let Some(token) = token
+            && sequence.output.len() == sequence.outputs as usize
+        {
+            sequence.output.push(token);
+        }
+        sequence.outputs += count;
+        self.stats.generated_tokens += u64::from(count);
+        events.push(EngineEvent::Tokens { id, count });
+        let request = &sequence.request;
+        let ended = token == Some(self.config.end_of_text) && !request.ignore_eos;
+        if !ended && sequence.outputs < request.output_tokens {
+            return false;
+        }
+        let short = ended || sequence.outputs < request.max_tokens;
+        let reason = if short { FinishReason::EndOfText } else { FinishReason::Length };
+        events.push(EngineEvent::Finished { id, output_tokens: sequence.outputs, reason });
+        if let Some(mut sequence) = self.sequences.remove(place) {
+            self.kv.release_all(&mut sequence.table);
+            if !sequence.output.is_empty() {
+                self.finished.push((id, sequence.output));
+            }
+        }
+        self.stats.finished += 1;
+        true
+    }
+
+    /// The step in flight never commits (the replica is killed, the device is lost): no token is produced, blocks it
+    /// would have filled are withdrawn from the cache, sequences it admitted wait again as if it had not, and the others are as
+    /// they were before it. What was evicted or preempted for it stays so.
+    ///
+    /// In a run of equal steps, truncate to the step in progress first: the steps before it then count as done.
+    pub fn abort(&mut self) {
+        if !self.flight.flying {
+            return;
+        }
+        self.settle_run();
+        for at in 0..self.flight.published.len() {
+            self.kv.withdraw(self.flight.published[at]);
+        }
+        self.unadmit();
+        for at in (0..self.flight.places.len()).rev() {
+            let place = self.flight.places[at];
+            if place != NONE {
+                let sequence = self.sequences.at(place);
+                let keep = self.config.blocks_for(sequence.computed);
+                self.kv.release_to(&mut sequence.table, keep);
+            }
+        }
+        self.land();
+        self.after_change();
+    }
+
+    /// All K and V are gone (the device was lost, the model moves elsewhere): nothing is in flight or cached any more, and every
+    /// running sequence waits to be recomputed, its tokens kept.
+    pub fn forget_kv(&mut self) {
+        self.abort();
+        while let Some(place) = self.running.pop() {
+            self.preempt(place);
+        }
+        self.kv.withdraw_all();
+        self.after_change();
+    }
+
+    /// Appends what has happened but was not delivered yet, as [`Engine::commit`] would: for somebody who will not commit.
+    pub fn drain_events(&mut self, events: &mut Vec<EngineEvent>) {
+        events.append(&mut self.pending);
+    }
+
+    /// Statistics.
+    pub fn stats(&self) -> &EngineStats {
+        &self.stats
+    }
+
+    /// Waiting sequences, the next to be admitted first.
+    pub fn waiting(&self) -> impl ExactSizeIterator<Item = SequenceView> + '_ {
+        self.waiting.iter().map(|&place| self.view(place))
+    }
+
+    /// Running sequences in order of admission.
+    pub fn running(&self) -> impl ExactSizeIterator<Item = SequenceView> + '_ {
+        self.running.iter().map(|&place| self.view(place))
+    }
+
+    fn view(&self, place: u32) -> SequenceView {
+        match self.sequences.get(place) {
+            Some(sequence) => sequence.view(),
+            None => unreachable!("place {place} is vacant"),
+        }
+    }
+
+    /// All blocks, by number.
+    pub fn blocks(&self) -> impl ExactSizeIterator<Item = BlockView> + '_ {
+        self.kv.views()
+    }
+
+    /// Nothing waits, runs or is in flight.
+    pub fn is_idle(&self) -> bool {
+        self.sequences.len() == 0 && !self.flight.flying
+    }
+
+    /// Generated token ids so far, as far as somebody computed them; of a finished sequence until the next commit.
+    pub fn output(&self, id: SequenceId) -> Option<&[u32]> {
+        if let Some(place) = self.sequences.place(id) {
+            return self.sequences.get(place).map(|sequence| sequence.output.as_slice());
+        }
+        self.finished.iter().find(|(other, _)| *other == id).map(|(_, tokens)| tokens.as_slice())
+    }
+
+    /// Checks every invariant of [`crate::invariants`]; done after every call in debug builds.
+    ///
+    /// # Errors
+    /// The first violation found.
+    pub fn check(&self) -> Result<(), InvariantViolation> {
+        crate::invariants::check(self)
+    }
+
+    /// The step in flight is over.
+    fn land(&mut self) {
+        let flight = &mut self.flight;
+        flight.flying = false;
+        flight.plan.clear();
+        flight.places.clear();
+        flight.admitted.clear();
+        flight.readmitted.clear();
+        flight.published.clear();
+    }
+
+    fn advance(&mut self, now: Nanos) {
+        debug_assert!(now >= self.now, "time runs back from {:?} to {now:?}", self.now);
+        self.now = self.now.max(now);
+    }
+
+    /// Brings gauges and peaks up to date, and in debug builds checks everything.
+    pub(crate) fn after_change(&mut self) {
+        let stats = &mut self.stats;
+        stats.waiting = self.waiting.len() as u32;
+        stats.running = self.running.len() as u32;
+        stats.used_blocks = self.kv.used();
+        stats.reusable_blocks = self.kv.reusable();
+        stats.evictions = self.kv.evictions;
+        stats.peak_used_blocks = self.kv.peak_used;
+        stats.peak_waiting = stats.peak_waiting.max(stats.waiting);
+        stats.peak_running = stats.peak_running.max(stats.running);
+        debug_assert_eq!(self.check(), Ok(()));
+    }
+}

@@ -1,0 +1,44 @@
+//! Restoring an engine: what is not saved is rebuilt, and nothing that violates an invariant gets in.
+
+use crate::config::EngineConfig;
+use crate::engine::{Engine, Flight, Scratch};
+use crate::events::EngineEvent;
+use crate::kv::KvBlocks;
+use crate::request::SequenceId;
+use crate::sequence::Sequences;
+use crate::stats::EngineStats;
+use crate::time::Nanos;
+use serde::Deserialize;
+use std::collections::VecDeque;
+
+/// The saved fields of [`Engine`].
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SavedEngine {
+    config: EngineConfig,
+    kv: KvBlocks,
+    sequences: Sequences,
+    waiting: VecDeque<u32>,
+    running: Vec<u32>,
+    flight: Flight,
+    stats: EngineStats,
+    pending: Vec<EngineEvent>,
+    finished: Vec<(SequenceId, Vec<u32>)>,
+    now: Nanos,
+}
+
+impl TryFrom<SavedEngine> for Engine {
+    type Error = String;
+
+    fn try_from(saved: SavedEngine) -> Result<Self, String> {
+        saved.config.validate().map_err(|error| error.to_string())?;
+        let SavedEngine { config, mut kv, mut sequences, waiting, running, flight, stats, pending, finished, now } =
+            saved;
+        kv.rebuild();
+        sequences.rebuild();
+        let scratch = Scratch::default();
+        let engine = Engine { config, kv, sequences, waiting, running, flight, stats, pending, finished, now, scratch };
+        engine.check().map_err(|violation| violation.to_string())?;
+        Ok(engine)
+    }
+}

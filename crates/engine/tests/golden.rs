@@ -1,0 +1,318 @@
+//! Small cases worked by hand: block size 4, so that every table can be checked on paper.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use servelab_engine::{
+    Engine, EngineConfig, EngineEvent, FinishReason, Nanos, Prompt, Refusal, Sampling, SequenceId, SequenceRequest,
+    StepOutput, continuation_keys,
+};
+
+fn config(blocks: u32) -> EngineConfig {
+    EngineConfig {
+        block_tokens: 4,
+        blocks,
+        max_batch: 4,
+        token_budget: 64,
+        max_context: 256,
+        materialise: true,
+        ..EngineConfig::default()
+    }
+}
+
+fn request(id: u64, tokens: &[u32], output: u32) -> SequenceRequest {
+    SequenceRequest {
+        id: SequenceId(id),
+        prompt: Prompt::from_tokens(tokens, 4, 0),
+        max_tokens: output,
+        output_tokens: output,
+        ignore_eos: true,
+        sampling: Sampling::default(),
+        tenant: id as u32,
+        output_seed: 0,
+    }
+}
+
+fn range(from: u32, to: u32) -> Vec<u32> {
+    (from..to).collect()
+}
+
+/// Plans one step; its items as (sequence, start, len, sample, table).
+fn plan(engine: &mut Engine) -> Vec<(u64, u32, u32, bool, Vec<u32>)> {
+    match engine.plan(Nanos::ZERO, 1) {
+        None => Vec::new(),
+        Some(plan) => plan
+            .items
+            .iter()
+            .map(|item| (item.sequence.0, item.start, item.len, item.sample, plan.item_table(item).to_vec()))
+            .collect(),
+    }
+}
+
+/// Commits the step in flight with token 100 for everybody.
+fn commit(engine: &mut Engine) -> Vec<EngineEvent> {
+    let sampled = engine.in_flight().unwrap().items.iter().filter(|item| item.sample).count();
+    let mut events = Vec::new();
+    let output = StepOutput { tokens: vec![100; sampled], seconds: None };
+    engine.commit(Nanos::ZERO, &output, &mut events).unwrap();
+    events
+}
+
+fn admitted(events: &[EngineEvent]) -> Vec<(u64, u32, bool)> {
+    events
+        .iter()
+        .filter_map(|event| match *event {
+            EngineEvent::Admitted { id, cached_tokens, first, .. } => Some((id.0, cached_tokens, first)),
+            _ => None,
+        })
+        .collect()
+}
+
+fn run(engine: &mut Engine) -> Vec<EngineEvent> {
+    let mut all = Vec::new();
+    while !plan(engine).is_empty() {
+        all.append(&mut commit(engine));
+    }
+    all
+}
+
+/// 8 tokens are exactly two blocks, both cached: the second is recomputed whole, into a block of its own.
+#[test]
+fn a_block_aligned_fully_cached_prompt_recomputes_its_last_block() {
+    let mut engine = Engine::new(config(8)).unwrap();
+    engine.submit(Nanos::ZERO, request(1, &range(0, 8), 1)).unwrap();
+    assert_eq!(plan(&mut engine), [(1, 0, 8, true, vec![0, 1])]);
+    let events = commit(&mut engine);
+    assert_eq!(
+        events[1..],
+        [
+            EngineEvent::FirstToken { id: SequenceId(1) },
+            EngineEvent::Tokens { id: SequenceId(1), count: 1 },
+            EngineEvent::Finished { id: SequenceId(1), output_tokens: 1, reason: FinishReason::Length },
+        ]
+    );
+    engine.submit(Nanos::ZERO, request(2, &range(0, 8), 1)).unwrap();
+    // Free queue after sequence 1 freed 1, then 0: [2, 3, 4, 5, 6, 7, 1, 0]. The hit takes 0 from its end.
+    assert_eq!(plan(&mut engine), [(2, 4, 4, true, vec![0, 2])]);
+    assert_eq!(admitted(&commit(&mut engine)), [(2, 4, true)]);
+    // 9 tokens: both blocks may come from the cache, since a token is left to compute.
+    engine.submit(Nanos::ZERO, request(3, &range(0, 9), 1)).unwrap();
+    assert_eq!(plan(&mut engine), [(3, 8, 1, true, vec![0, 1, 3])]);
+    assert_eq!(admitted(&commit(&mut engine)), [(3, 8, true)]);
+    assert_eq!((engine.stats().hit_tokens, engine.stats().prompt_tokens), (12, 25));
+}
+
+/// Both arrive before the first step: the second reads the block that the first fills in the same step.
+#[test]
+fn a_block_is_shared_within_the_step_that_fills_it() {
+    let mut engine = Engine::new(config(8)).unwrap();
+    engine.submit(Nanos::ZERO, request(1, &range(0, 6), 2)).unwrap();
+    engine.submit(Nanos::ZERO, request(2, &range(0, 7), 2)).unwrap();
+    assert_eq!(plan(&mut engine), [(1, 0, 6, true, vec![0, 1]), (2, 4, 3, true, vec![0, 2])]);
+    let shared: Vec<u32> = engine.blocks().map(|block| block.refs).collect();
+    assert_eq!(shared, [2, 1, 1, 0, 0, 0, 0, 0]);
+    assert_eq!(admitted(&commit(&mut engine)), [(1, 0, true), (2, 4, true)]);
+}
+
+#[test]
+fn what_can_never_fit_is_refused_at_once() {
+    let mut engine = Engine::new(config(3)).unwrap();
+    // 9 + 4 tokens, the last of which is never fed: 12 slots, three blocks.
+    engine.submit(Nanos::ZERO, request(1, &range(0, 9), 4)).unwrap();
+    let refused = engine.submit(Nanos::ZERO, request(2, &range(0, 9), 5));
+    assert_eq!(refused, Err(Refusal::TooManyBlocks { needed: 4, blocks: 3 }));
+    let refused = engine.submit(Nanos::ZERO, request(3, &range(0, 200), 57));
+    assert_eq!(refused, Err(Refusal::TooLong { tokens: 257, max_context: 256 }));
+    assert_eq!(engine.submit(Nanos::ZERO, request(1, &[1], 1)), Err(Refusal::Duplicate { id: SequenceId(1) }));
+    let empty = SequenceRequest { prompt: Prompt { len: 0, ..request(4, &[1], 1).prompt }, ..request(4, &[1], 1) };
+    assert_eq!(engine.submit(Nanos::ZERO, empty), Err(Refusal::EmptyPrompt));
+    assert_eq!(engine.submit(Nanos::ZERO, request(5, &[1], 0)), Err(Refusal::NoOutput));
+    let keys = SequenceRequest { prompt: Prompt::from_tokens(&range(0, 9), 2, 0), ..request(6, &[1], 1) };
+    assert_eq!(engine.submit(Nanos::ZERO, keys), Err(Refusal::Keys { len: 9, keys: 4, expected: 2 }));
+    let none = SequenceRequest { prompt: Prompt { tokens: None, ..request(7, &[1], 1).prompt }, ..request(7, &[1], 1) };
+    assert_eq!(engine.submit(Nanos::ZERO, none), Err(Refusal::Tokens { len: 1, given: 0 }));
+    assert_eq!((engine.stats().submitted, engine.stats().refused), (1, 7));
+    run(&mut engine);
+    assert_eq!(engine.stats().finished, 1);
+    assert_eq!(engine.stats().peak_used_blocks, 3);
+}
+
+/// A finished chain is freed from its end, so its end is evicted first and its beginning last.
+#[test]
+fn the_end_of_a_chain_is_evicted_before_its_beginning() {
+    let mut engine = Engine::new(config(4)).unwrap();
+    engine.submit(Nanos::ZERO, request(1, &range(0, 13), 1)).unwrap();
+    assert_eq!(plan(&mut engine), [(1, 0, 13, true, vec![0, 1, 2, 3])]);
+    commit(&mut engine);
+    // Free queue [3, 2, 1, 0]; 3 holds one token and is not cached. Two blocks of other content take 3 and 2.
+    engine.submit(Nanos::ZERO, request(2, &range(50, 58), 1)).unwrap();
+    assert_eq!(plan(&mut engine), [(2, 0, 8, true, vec![3, 2])]);
+    assert!(commit(&mut engine).contains(&EngineEvent::Evicted { blocks: 1 }));
+    // Free queue [1, 0, 2, 3]: of the first chain two blocks are left.
+    engine.submit(Nanos::ZERO, request(3, &range(0, 13), 1)).unwrap();
+    assert_eq!(plan(&mut engine), [(3, 8, 5, true, vec![0, 1, 2, 3])]);
+    assert_eq!(admitted(&commit(&mut engine)), [(3, 8, true)]);
+    assert_eq!(engine.stats().evictions, 3);
+}
+
+/// Two sequences of 4 + 6 tokens in four blocks: each wants three.
+#[test]
+fn the_newest_is_preempted_and_resumes_with_its_tokens() {
+    let mut engine = Engine::new(EngineConfig { prefix_cache: false, ..config(4) }).unwrap();
+    engine.submit(Nanos::ZERO, request(1, &range(0, 4), 6)).unwrap();
+    engine.submit(Nanos::ZERO, request(2, &range(10, 14), 6)).unwrap();
+    assert_eq!(plan(&mut engine), [(1, 0, 4, true, vec![0]), (2, 0, 4, true, vec![1])]);
+    commit(&mut engine);
+    for start in 4..8 {
+        let one = (1, start, 1, true, vec![0, 2]);
+        let two = (2, start, 1, true, vec![1, 3]);
+        assert_eq!(plan(&mut engine), [one, two]);
+        commit(&mut engine);
+    }
+    // Both have 9 tokens, 8 computed. The first wants a third block: the second gives up 3, then 1.
+    assert_eq!(plan(&mut engine), [(1, 8, 1, true, vec![0, 2, 3])]);
+    let events = commit(&mut engine);
+    assert_eq!(events[0], EngineEvent::Preempted { id: SequenceId(2) });
+    assert!(matches!(events.last(), Some(EngineEvent::Finished { id: SequenceId(1), .. })));
+    // All nine tokens are recomputed, its own five among them, and the tenth is sampled.
+    assert_eq!(plan(&mut engine), [(2, 0, 9, true, vec![1, 3, 2])]);
+    assert_eq!(engine.in_flight().unwrap().tokens, [10, 11, 12, 13, 100, 100, 100, 100, 100]);
+    assert_eq!(engine.in_flight().unwrap().items[0].output_index, 5);
+    let events = commit(&mut engine);
+    assert_eq!(admitted(&events), [(2, 0, false)]);
+    assert!(!events.contains(&EngineEvent::FirstToken { id: SequenceId(2) }));
+    assert!(engine.is_idle());
+    assert_eq!((engine.stats().preemptions, engine.stats().generated_tokens), (1, 12));
+    assert_eq!((engine.stats().admitted, engine.stats().prompt_tokens), (2, 8));
+}
+
+/// Budget 8: decodes first, then as much of the prompt as is left of the budget.
+#[test]
+fn chunks_fill_the_budget_and_whole_prompts_exceed_it() {
+    let budget = |chunked_prefill| EngineConfig { token_budget: 8, chunked_prefill, ..config(16) };
+    let mut engine = Engine::new(budget(true)).unwrap();
+    engine.submit(Nanos::ZERO, request(1, &range(0, 4), 9)).unwrap();
+    engine.submit(Nanos::ZERO, request(2, &range(20, 40), 9)).unwrap();
+    engine.submit(Nanos::ZERO, request(3, &range(60, 64), 9)).unwrap();
+    assert_eq!(plan(&mut engine), [(1, 0, 4, true, vec![0]), (2, 0, 4, false, vec![1])]);
+    commit(&mut engine);
+    assert_eq!(plan(&mut engine), [(1, 4, 1, true, vec![0, 2]), (2, 4, 7, false, vec![1, 3, 4])]);
+    commit(&mut engine);
+    assert_eq!(plan(&mut engine), [(1, 5, 1, true, vec![0, 2]), (2, 11, 7, false, vec![1, 3, 4, 5, 6])]);
+    commit(&mut engine);
+    // Two tokens of the second are left, five of the budget: the third enters, with all it has.
+    assert_eq!(
+        plan(&mut engine),
+        [(1, 6, 1, true, vec![0, 2]), (2, 18, 2, true, vec![1, 3, 4, 5, 6]), (3, 0, 4, true, vec![7])]
+    );
+
+    let mut engine = Engine::new(budget(false)).unwrap();
+    engine.submit(Nanos::ZERO, request(1, &range(0, 4), 9)).unwrap();
+    engine.submit(Nanos::ZERO, request(2, &range(20, 40), 9)).unwrap();
+    engine.submit(Nanos::ZERO, request(3, &range(60, 64), 9)).unwrap();
+    // The second would exceed the budget beside another prefill, so it waits one step; the third waits behind it.
+    assert_eq!(plan(&mut engine), [(1, 0, 4, true, vec![0])]);
+    commit(&mut engine);
+    assert_eq!(plan(&mut engine), [(1, 4, 1, true, vec![0, 1]), (2, 0, 20, true, vec![2, 3, 4, 5, 6])]);
+    commit(&mut engine);
+    let third: Vec<u64> = plan(&mut engine).iter().map(|item| item.0).collect();
+    assert_eq!(third, [1, 2, 3]);
+}
+
+#[test]
+fn one_prefill_admits_one_a_step() {
+    let mut engine = Engine::new(EngineConfig { one_prefill: true, ..config(16) }).unwrap();
+    for id in 1..=3 {
+        engine.submit(Nanos::ZERO, request(id, &range(id as u32 * 10, id as u32 * 10 + 4), 5)).unwrap();
+    }
+    for step in 1..=3 {
+        assert_eq!(plan(&mut engine).len(), step);
+        commit(&mut engine);
+    }
+}
+
+/// An aborted step leaves nothing in the cache, and who read from it starts again too.
+#[test]
+fn an_aborted_step_withdraws_what_it_would_have_filled() {
+    let mut engine = Engine::new(config(8)).unwrap();
+    engine.submit(Nanos::ZERO, request(1, &range(0, 9), 2)).unwrap();
+    engine.submit(Nanos::ZERO, request(2, &range(0, 9), 2)).unwrap();
+    assert_eq!(plan(&mut engine), [(1, 0, 9, true, vec![0, 1, 2]), (2, 8, 1, true, vec![0, 1, 3])]);
+    engine.abort();
+    assert!(engine.blocks().all(|block| block.refs == 0 && !block.cached && block.tenant.is_none()));
+    assert_eq!((engine.stats().hit_tokens, engine.stats().prompt_tokens, engine.stats().steps), (0, 0, 0));
+    let waiting: Vec<u64> = engine.waiting().map(|sequence| sequence.id.0).collect();
+    assert_eq!(waiting, [1, 2]);
+    let again = plan(&mut engine);
+    assert_eq!((again[0].1, again[1].1), (0, 8));
+    assert_eq!(admitted(&commit(&mut engine)), [(1, 0, true), (2, 8, true)]);
+}
+
+/// What decode fills, the session's next turn finds: with token ids, and with keys only.
+#[test]
+fn the_next_turn_finds_what_decode_filled() {
+    // 6 + 7 tokens, of which 12 are computed: blocks 0 to 2 are full, two of them by decode.
+    let mut engine = Engine::new(config(16)).unwrap();
+    engine.submit(Nanos::ZERO, request(1, &range(0, 6), 7)).unwrap();
+    run(&mut engine);
+    assert_eq!(engine.output(SequenceId(1)), Some([100; 7].as_slice()));
+    let mut turn = range(0, 6);
+    turn.extend([100; 7]);
+    turn.extend(range(200, 205));
+    engine.submit(Nanos::ZERO, request(2, &turn, 1)).unwrap();
+    plan(&mut engine);
+    assert_eq!(admitted(&commit(&mut engine)), [(2, 12, true)]);
+
+    let mut engine = Engine::new(EngineConfig { materialise: false, ..config(16) }).unwrap();
+    let keys_only = |id, tokens: &[u32], output| {
+        let request = request(id, tokens, output);
+        SequenceRequest { prompt: Prompt { tokens: None, ..request.prompt }, ..request }
+    };
+    let first = keys_only(1, &range(0, 6), 7);
+    let mut next = keys_only(2, &turn, 1);
+    let continued = continuation_keys(&first.prompt, first.output_seed, 7, 4);
+    let keys: Vec<_> = first.prompt.own_keys.iter().copied().chain(continued).collect();
+    assert_eq!(keys.len(), 3);
+    let mut own = next.prompt.own_keys.to_vec();
+    own[..3].copy_from_slice(&keys);
+    next.prompt.own_keys = own.into();
+    engine.submit(Nanos::ZERO, first).unwrap();
+    let mut events = Vec::new();
+    while engine.plan(Nanos::ZERO, 100).is_some() {
+        engine.commit(Nanos::ZERO, &StepOutput::default(), &mut events).unwrap();
+    }
+    engine.submit(Nanos::ZERO, next).unwrap();
+    engine.plan(Nanos::ZERO, 1).unwrap();
+    events.clear();
+    engine.commit(Nanos::ZERO, &StepOutput::default(), &mut events).unwrap();
+    assert_eq!(admitted(&events), [(2, 12, true)]);
+}
+
+/// End-of-text ends a sequence unless it is ignored; either way it counts as a token.
+#[test]
+fn end_of_text() {
+    for ignore_eos in [false, true] {
+        let mut engine = Engine::new(config(8)).unwrap();
+        let wanted = SequenceRequest { ignore_eos, ..request(1, &range(0, 4), 3) };
+        engine.submit(Nanos::ZERO, wanted).unwrap();
+        engine.plan(Nanos::ZERO, 1).unwrap();
+        let mut events = Vec::new();
+        let output = StepOutput { tokens: vec![257], seconds: None };
+        engine.commit(Nanos::ZERO, &output, &mut events).unwrap();
+        let finished = EngineEvent::Finished { id: SequenceId(1), output_tokens: 1, reason: FinishReason::EndOfText };
+        assert_eq!(events.contains(&finished), !ignore_eos);
+        assert_eq!(engine.is_idle(), !ignore_eos);
+    }
+}
+
+/// The watermark keeps two blocks free of newcomers, but not for ever: into an empty batch everyone may go.
+#[test]
+fn the_watermark_concerns_admission_beside_others_only() {
+    let mut engine = Engine::new(EngineConfig { watermark_blocks: 2, ..config(4) }).unwrap();
+    engine.submit(Nanos::ZERO, request(1, &range(0, 8), 4)).unwrap();
+    engine.submit(Nanos::ZERO, request(2, &range(20, 24), 4)).unwrap();
+    engine.submit(Nanos::ZERO, request(3, &range(40, 56), 1)).unwrap();
+    // Two blocks are left beside the first: not one more than the watermark.
+    assert_eq!(plan(&mut engine).len(), 1);
+    commit(&mut engine);
+    run(&mut engine);
+    assert_eq!(engine.stats().finished, 3);
+}
