@@ -132,8 +132,9 @@ impl Engine {
         }
     }
 
-    /// Counts all but the last step of the run in flight as done; the last one stays in flight, alone.
-    pub(crate) fn settle_run(&mut self) {
+    /// Counts all but the last step of the run in flight as done; the last one stays in flight, alone. Truncate to the step in
+    /// progress first. What the steps told is delivered by the next [`Engine::commit`] or [`Engine::drain_events`].
+    pub fn settle_run(&mut self) {
         let repeat = self.flight.plan.repeat;
         if !self.flight.flying || repeat <= 1 {
             return;

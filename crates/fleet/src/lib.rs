@@ -1,1 +1,57 @@
-//! .
+//! Many replicas on one virtual clock.
+//!
+//! A [`Fleet`] is sans-IO. The driver calls [`Fleet::poll`]; the fleet moves its own clock from event to event and comes back
+//! when the time asked for is reached, when all is done, or when a step must be executed ([`Poll::Execute`]): the driver
+//! then computes [`Fleet::plan`] and hands the result to [`Fleet::executed`]. A priced fleet never asks.
+//!
+//! A step is executed when it is planned and committed at its virtual end, so replicas that share one device still each live on
+//! a clock of their own. Between the two the replica takes arrivals; a priced replica may meanwhile be in a run of equal steps, which an
+//! arrival cuts short at the first step boundary not before now. Jumping or not, every byte of the outcome is the same.
+//!
+//! A request passes client → gateway → router → replica, and a request is not an attempt:
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`fleet`] | [`Fleet`] and [`Poll`]: the event loop |
+//! | [`config`] | [`FleetConfig`] |
+//! | [`clients`] | what clients do when an attempt ends: open loop |
+//! | [`gateway`] | what stands in front of the router: accept all, or one central queue |
+//! | [`routing`] | the [`Policy`] trait, the policies and their registry |
+//! | [`telemetry`] | signals and their freshness tiers |
+//! | [`startup`] | the life cycle of replicas |
+//! | [`replica`] | the replica models: engine and server |
+//! | [`record`] | what is told of each request and of each replica |
+//! | [`error`] | what can go wrong |
+//!
+//! Invariants, checked in debug builds of every run ([`Fleet::check`]):
+//!
+//! | name | says | tested by |
+//! |---|---|---|
+//! | F1 conservation | every request that arrived ended exactly once or is in flight | `tests/invariants.rs` |
+//! | F2 life cycle | arrival ≤ admission ≤ first token ≤ end, hence TTFT ≤ E2E | `tests/invariants.rs` |
+//! | F3 clock | time never runs back | `tests/invariants.rs` |
+//! | F4 work | no replica idles beside work it could start | `tests/invariants.rs` |
+//! | F5 attempts | attempts = requests + retries + hedges | `tests/invariants.rs` |
+//! | F6 lifetimes | replica-seconds = Σ lifetimes, and no replica is busy longer than it lives | `tests/invariants.rs` |
+//! | F7 signals | kept incrementally = counted from scratch | `tests/invariants.rs` |
+//! | F8 jumps | with runs of equal steps or without, the same outcome | `tests/jumps.rs` |
+//! | F9 restore | a restored fleet goes on byte for byte | `tests/restore.rs` |
+
+#![deny(clippy::iter_over_hash_type)]
+
+pub mod clients;
+pub mod config;
+pub mod error;
+pub mod fleet;
+pub mod gateway;
+pub mod record;
+pub mod replica;
+pub mod routing;
+pub mod startup;
+pub mod telemetry;
+
+pub use config::{FleetConfig, ReplicaConfig};
+pub use error::{FleetError, RestoreError};
+pub use fleet::{Fleet, FleetState, Poll};
+pub use record::{Counts, Outcome, ReplicaStats, RequestRecord};
+pub use routing::{Policy, registry};

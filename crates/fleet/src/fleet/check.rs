@@ -1,0 +1,97 @@
+//! The fleet's invariants, counted from scratch.
+
+use super::Core;
+use crate::gateway::Gateway;
+use crate::telemetry::LocalSignals;
+use servelab_engine::Nanos;
+use std::collections::BTreeSet;
+use thiserror::Error;
+
+/// An invariant that does not hold: a defect of this crate, or a damaged saved state.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("invariant {name}: {found}")]
+pub struct Violation {
+    /// Its name in the crate's table.
+    pub name: &'static str,
+    /// What was found.
+    pub found: String,
+}
+
+fn expect(name: &'static str, holds: bool, found: impl FnOnce() -> String) -> Result<(), Violation> {
+    if holds { Ok(()) } else { Err(Violation { name, found: found() }) }
+}
+
+/// Checks F1, F5, F6 and F7; with `settled` (everything of this instant has happened) F4 as well.
+pub(super) fn check(core: &Core, settled: bool) -> Result<(), Violation> {
+    let counts = &core.counts;
+    let flights = &core.flights;
+    let ended = counts.finished + counts.rejected + counts.pending;
+    expect("F1 conservation", counts.arrived == ended + flights.requests.len() as u64, || {
+        format!("{} arrived, {ended} ended, {} are in flight", counts.arrived, flights.requests.len())
+    })?;
+    // Each request in flight is in exactly one place: at a replica, held by the gateway or waiting to be tried again.
+    let elsewhere = u64::from(core.gateway.held()) + core.timers.iter().count() as u64;
+    let mut attempted = BTreeSet::new();
+    for (_, attempt) in flights.attempts.iter() {
+        expect("F1 conservation", flights.requests.get(attempt.request).is_some(), || {
+            format!("attempt {} has no request", attempt.id.0)
+        })?;
+        expect("F1 conservation", flights.by_id(attempt.id).is_some(), || {
+            format!("attempt {} is not where its name says", attempt.id.0)
+        })?;
+        attempted.insert(attempt.request);
+    }
+    expect("F1 conservation", attempted.len() as u64 + elsewhere == flights.requests.len() as u64, || {
+        format!(
+            "{} requests at replicas and {elsewhere} elsewhere, {} in flight",
+            attempted.len(),
+            flights.requests.len()
+        )
+    })?;
+    let repeats = counts.retries + counts.hedges;
+    expect("F5 attempts", counts.attempts == counts.arrived + repeats, || {
+        format!("{} attempts of {} requests and {repeats} repeats", counts.attempts, counts.arrived)
+    })?;
+    let mut lifetimes = Nanos::ZERO;
+    for (index, replica) in core.replicas.iter().enumerate() {
+        let stats = replica.stats(core.now);
+        lifetimes += stats.lifetime;
+        expect("F6 lifetimes", stats.busy <= stats.lifetime, || {
+            format!("replica {index} was busy {:?} of {:?}", stats.busy, stats.lifetime)
+        })?;
+    }
+    // Nobody comes or goes yet, so the sum has a closed form.
+    let expected = u128::from(core.now.0) * core.replicas.len() as u128;
+    expect("F6 lifetimes", u128::from(lifetimes.0) == expected.min(u64::MAX.into()), || {
+        format!("lifetimes sum to {lifetimes:?}, {expected} ns were expected")
+    })?;
+    let mut counted = vec![LocalSignals::default(); core.replicas.len()];
+    for (_, attempt) in flights.attempts.iter() {
+        let (Some(signals), Some(flight)) =
+            (counted.get_mut(attempt.replica as usize), flights.requests.get(attempt.request))
+        else {
+            return expect("F7 signals", false, || format!("attempt {} is at no replica", attempt.id.0));
+        };
+        let budget = u64::from(flight.request.prompt.len) + u64::from(flight.request.max_tokens);
+        expect("F7 signals", u64::from(attempt.produced) <= budget, || {
+            format!("attempt {} produced {} of {budget} tokens", attempt.id.0, attempt.produced)
+        })?;
+        signals.requests += 1;
+        signals.tokens += budget - u64::from(attempt.produced);
+    }
+    expect("F7 signals", counted == core.signals, || format!("kept {:?}, counted {counted:?}", core.signals))?;
+    if settled {
+        for (index, replica) in core.replicas.iter().enumerate() {
+            expect("F4 work", !replica.life.may_run() || !replica.model.get().idles_beside_work(), || {
+                format!("replica {index} idles beside work at {:?}", core.now)
+            })?;
+        }
+        let limit = core.gateway.in_flight_limit();
+        let room = (core.replicas.iter().zip(&core.signals))
+            .any(|(replica, signals)| replica.life.may_be_routed_to() && signals.requests < limit);
+        expect("F4 work", core.gateway.held() == 0 || !room, || {
+            format!("the gateway holds {} requests beside a free replica", core.gateway.held())
+        })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,56 @@
+//! The latest routing decisions, with what the policy compared. Their number is fixed and their buffers are reused.
+
+use serde::{Deserialize, Serialize};
+use servelab_engine::Nanos;
+use std::borrow::Cow;
+use std::collections::VecDeque;
+
+/// Decisions kept. A picture shows 16; a story asks right after its request arrived.
+const KEPT: usize = 32;
+
+/// One routing decision.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DecisionRecord {
+    /// When.
+    pub at: Nanos,
+    /// Index of the request.
+    pub request: u32,
+    /// Its tenant.
+    pub tenant: u32,
+    /// Prompt length, tokens.
+    pub prompt_tokens: u32,
+    /// The chosen replica.
+    pub replica: u32,
+    /// What the policy compared, one value for each replica (−1 for one that could not be chosen); empty when it compares nothing.
+    pub scores: Vec<f64>,
+    /// Why, in a phrase.
+    pub why: Cow<'static, str>,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Decisions(VecDeque<DecisionRecord>);
+
+impl Decisions {
+    /// Keeps a decision; `scores` belong to `candidates`.
+    pub(crate) fn push(&mut self, decision: DecisionRecord, candidates: &[u32], scores: &[f64], replicas: u32) {
+        let mut buffer = match self.0.len() {
+            KEPT.. => self.0.pop_front().unwrap_or_default().scores,
+            _ => Vec::new(),
+        };
+        buffer.clear();
+        if scores.len() == candidates.len() {
+            buffer.resize(replicas as usize, -1.0);
+            for (&candidate, &score) in candidates.iter().zip(scores) {
+                buffer[candidate as usize] = score;
+            }
+        }
+        self.0.push_back(DecisionRecord { scores: buffer, ..decision });
+    }
+
+    /// Newest first.
+    pub(crate) fn newest(&self) -> impl Iterator<Item = &DecisionRecord> {
+        self.0.iter().rev()
+    }
+}

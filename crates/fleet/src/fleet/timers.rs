@@ -1,0 +1,52 @@
+//! Things to do later, in order of instant, then of insertion.
+
+use serde::{Deserialize, Serialize};
+use servelab_engine::Nanos;
+use std::collections::BTreeMap;
+
+/// Something to do later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Timer {
+    /// A client tries this request (its place in flight) again.
+    Retry(u32),
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(from = "Vec<(Nanos, u64, Timer)>", into = "Vec<(Nanos, u64, Timer)>")]
+pub(crate) struct Timers {
+    queue: BTreeMap<(Nanos, u64), Timer>,
+    inserted: u64,
+}
+
+impl Timers {
+    pub(crate) fn insert(&mut self, at: Nanos, timer: Timer) {
+        self.queue.insert((at, self.inserted), timer);
+        self.inserted += 1;
+    }
+
+    pub(crate) fn first(&self) -> Option<Nanos> {
+        self.queue.first_key_value().map(|(&(at, _), _)| at)
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<Timer> {
+        self.queue.pop_first().map(|(_, timer)| timer)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Timer> {
+        self.queue.values().copied()
+    }
+}
+
+impl From<Vec<(Nanos, u64, Timer)>> for Timers {
+    fn from(saved: Vec<(Nanos, u64, Timer)>) -> Self {
+        let inserted = saved.iter().map(|&(_, nth, _)| nth.saturating_add(1)).max().unwrap_or(0);
+        Timers { queue: saved.into_iter().map(|(at, nth, timer)| ((at, nth), timer)).collect(), inserted }
+    }
+}
+
+impl From<Timers> for Vec<(Nanos, u64, Timer)> {
+    fn from(timers: Timers) -> Self {
+        timers.queue.into_iter().map(|((at, nth), timer)| (at, nth, timer)).collect()
+    }
+}

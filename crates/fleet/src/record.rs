@@ -1,0 +1,122 @@
+//! What is told of each request and of each replica.
+
+use serde::{Deserialize, Serialize};
+use servelab_engine::Nanos;
+
+/// A request's end, told once for each request that arrived.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RequestRecord {
+    /// Its index in the workload.
+    pub index: u32,
+    /// Whose it was.
+    pub tenant: u32,
+    /// Replica of its last attempt that reached one.
+    pub replica: Option<u32>,
+    /// When its client first sent it.
+    pub arrival: Nanos,
+    /// When it first entered a batch.
+    pub admitted: Option<Nanos>,
+    /// When its first token came.
+    pub first_token: Option<Nanos>,
+    /// When it ended; the horizon for a pending one.
+    pub end: Nanos,
+    /// Prompt length, tokens.
+    pub prompt_tokens: u32,
+    /// Prompt tokens found in the cache at first admission.
+    pub cached_tokens: u32,
+    /// Tokens produced.
+    pub output_tokens: u32,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Tries, the first included.
+    pub attempts: u32,
+    /// Its replica's step that produced the first token, counted from 0; what a replay of recorded steps needs.
+    pub first_token_step: u64,
+    /// Its replica's step that produced the last token.
+    pub last_step: u64,
+    /// Generated token ids, when somebody computed them.
+    pub output: Vec<u32>,
+}
+
+impl RequestRecord {
+    /// Time to first token.
+    pub fn ttft(&self) -> Option<Nanos> {
+        self.first_token.map(|at| at.since(self.arrival))
+    }
+
+    /// Mean gap between tokens after the first, seconds; `None` for fewer than two tokens or an unfinished request.
+    pub fn itl_s(&self) -> Option<f64> {
+        let gaps = self.output_tokens.checked_sub(1).filter(|&gaps| gaps > 0)?;
+        let first = self.first_token.filter(|_| self.outcome == Outcome::Finished)?;
+        Some(self.end.since(first).as_secs() / f64::from(gaps))
+    }
+}
+
+/// How a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// All its output was delivered.
+    Finished,
+    /// Refused: it can never fit a replica (400), or the gateway turned it away (429, 503).
+    Rejected {
+        /// The HTTP status a client would see.
+        code: u16,
+    },
+    /// Still under way at the horizon.
+    Pending,
+}
+
+/// How many requests came to which end so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Counts {
+    /// Requests that have arrived.
+    pub arrived: u64,
+    /// Of those, finished.
+    pub finished: u64,
+    /// Refused.
+    pub rejected: u64,
+    /// Pending at the horizon (0 before it).
+    pub pending: u64,
+    /// Tries of all requests together.
+    pub attempts: u64,
+    /// Of those, repeats after a failure.
+    pub retries: u64,
+    /// Of those, sent while another try was under way.
+    pub hedges: u64,
+}
+
+/// One replica's totals.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReplicaStats {
+    /// Attempts sent to it.
+    pub assignments: u64,
+    /// Prompt tokens of first admissions.
+    pub prompt_tokens: u64,
+    /// Of those, found in the cache.
+    pub hit_tokens: u64,
+    /// Virtual time spent in steps that ended.
+    pub busy: Nanos,
+    /// Virtual time since it was created.
+    pub lifetime: Nanos,
+    /// Most KV blocks in use ÷ blocks (of a server: most slots busy ÷ slots).
+    pub kv_peak: f64,
+    /// Steps committed.
+    pub steps: u64,
+    /// Sequences preempted.
+    pub preemptions: u64,
+    /// Cached blocks evicted.
+    pub evictions: u64,
+    /// Most requests waiting at once.
+    pub peak_waiting: u32,
+}
+
+impl ReplicaStats {
+    /// Prompt tokens that had to be computed, repeats after preemption left out.
+    pub fn uncached_tokens(&self) -> u64 {
+        self.prompt_tokens - self.hit_tokens
+    }
+}

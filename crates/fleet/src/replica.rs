@@ -1,0 +1,113 @@
+//! What a replica is to the event loop.
+//!
+//! A model is a small machine on virtual time: it takes sequences, starts what it can, says when it next changes by itself, and at
+//! that instant tells what happened. Between those instants only the loop changes it. Two models exist: [`engine`] (paged
+//! KV, continuous batching) and [`server`] (drawn service times, for checks against queueing theory).
+
+pub(crate) mod engine;
+pub mod server;
+
+use crate::config::{FleetConfig, ReplicaConfig};
+use crate::error::FleetError;
+use crate::record::ReplicaStats;
+use crate::startup::LifeCycle;
+use engine::EngineReplica;
+use serde::{Deserialize, Serialize};
+use servelab_engine::{EngineEvent, Nanos, Refusal, SequenceId, SequenceRequest};
+use server::ServerReplica;
+
+/// A replica model. Instants given to it never run back.
+pub(crate) trait ReplicaModel {
+    /// Takes a sequence into its queue.
+    fn submit(&mut self, now: Nanos, request: SequenceRequest) -> Result<(), Refusal>;
+
+    /// Starts whatever can start at `now`. The loop calls it once everything else of that instant has happened.
+    fn start(&mut self, now: Nanos, max_repeat: u32);
+
+    /// When it next changes by itself.
+    fn next(&self) -> Next;
+
+    /// The instant of [`Next::At`] has come: appends what happened.
+    fn advance(&mut self, now: Nanos, events: &mut Vec<EngineEvent>);
+
+    /// Number of the step that [`ReplicaModel::advance`] would end, counted from 0.
+    fn step(&self) -> u64;
+
+    /// Tokens produced by `now` that no event has told yet: those of the finished steps of a run in flight.
+    fn produced(&self, now: Nanos) -> u64;
+
+    /// Appends what has happened by `now` within whatever is under way, which goes on from the step in progress.
+    fn split(&mut self, _now: Nanos, _events: &mut Vec<EngineEvent>) {}
+
+    /// Nothing is under way although something could be.
+    fn idles_beside_work(&self) -> bool;
+
+    /// Generated token ids of a sequence in flight or just finished.
+    fn output(&self, _id: SequenceId) -> &[u32] {
+        &[]
+    }
+
+    /// Totals; assignments and lifetime are the loop's to fill in.
+    fn stats(&self) -> ReplicaStats;
+}
+
+/// When a model next changes by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Not before something is submitted or started.
+    Idle,
+    /// At this instant.
+    At(Nanos),
+    /// When a driver has executed its step.
+    Executing,
+}
+
+/// The models, dispatched by hand so that they can be saved.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Model {
+    Engine(Box<EngineReplica>),
+    Server(ServerReplica),
+}
+
+impl Model {
+    pub(crate) fn get(&self) -> &dyn ReplicaModel {
+        match self {
+            Model::Engine(engine) => &**engine,
+            Model::Server(server) => server,
+        }
+    }
+
+    pub(crate) fn get_mut(&mut self) -> &mut dyn ReplicaModel {
+        match self {
+            Model::Engine(engine) => &mut **engine,
+            Model::Server(server) => server,
+        }
+    }
+}
+
+/// One replica of a fleet.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Replica {
+    pub(crate) life: LifeCycle,
+    pub(crate) model: Model,
+    /// Attempts sent to it.
+    pub(crate) assignments: u64,
+}
+
+impl Replica {
+    pub(crate) fn new(config: &FleetConfig, now: Nanos) -> Result<Self, FleetError> {
+        let model = match &config.replica {
+            ReplicaConfig::Engine { engine, cost, executed, charge_measured } => {
+                Model::Engine(Box::new(EngineReplica::new(engine, *cost, *executed, *charge_measured)?))
+            }
+            ReplicaConfig::Server(server) => Model::Server(ServerReplica::new(*server, config.seed)?),
+        };
+        Ok(Replica { life: LifeCycle::ready(now), model, assignments: 0 })
+    }
+
+    pub(crate) fn stats(&self, now: Nanos) -> ReplicaStats {
+        ReplicaStats { assignments: self.assignments, lifetime: self.life.lifetime(now), ..self.model.get().stats() }
+    }
+}

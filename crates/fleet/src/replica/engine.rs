@@ -1,0 +1,301 @@
+//! The engine as a replica: steps, what they are charged, and runs of equal steps.
+//!
+//! A priced step's end is known when it is planned. A run of k equal decode steps is one flight whose step boundaries follow
+//! from the cost model's closed form, so "how many steps are done by now" and "where does the step in progress end" are binary searches
+//! and nothing is simulated. An executed step's end is known once its driver has said what it took.
+
+use super::{Next, ReplicaModel};
+use crate::error::FleetError;
+use crate::record::ReplicaStats;
+use serde::{Deserialize, Serialize};
+use servelab_engine::{
+    CostClock, CostModel, Engine, EngineConfig, EngineEvent, Nanos, Picos, Refusal, SequenceId, SequenceRequest,
+    StepOutput, StepPlan, StepWork,
+};
+use servelab_spec::frame::StepFrame;
+use std::collections::VecDeque;
+
+/// Steps kept for pictures.
+const RECENT: usize = 24;
+
+/// An engine, its clock and its prices.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct EngineReplica {
+    pub(crate) engine: Engine,
+    cost: CostModel,
+    executed: bool,
+    charge_measured: bool,
+    clock: CostClock,
+    flight: Option<Flight>,
+    /// The result of an executed step, between execution and its virtual end.
+    output: StepOutput,
+    busy: Nanos,
+    /// The latest runs that ended, newest last: together at least [`RECENT`] steps, if there were so many.
+    recent: VecDeque<Run>,
+}
+
+/// The step or run in flight.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Flight {
+    start: Nanos,
+    /// What it is charged; `None` while a driver executes it.
+    cost: Option<Picos>,
+    /// When it ends; [`Nanos::MAX`] while a driver executes it.
+    end: Nanos,
+}
+
+/// Steps that ended, as needed to draw each of them.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Run {
+    start: Nanos,
+    end: Nanos,
+    clock: CostClock,
+    work: StepWork,
+    repeat: u32,
+}
+
+impl EngineReplica {
+    pub(crate) fn new(
+        config: &EngineConfig,
+        cost: CostModel,
+        executed: bool,
+        charge_measured: bool,
+    ) -> Result<Self, FleetError> {
+        let config = EngineConfig { materialise: executed, ..config.clone() };
+        Ok(EngineReplica {
+            engine: Engine::new(config)?,
+            cost,
+            executed,
+            charge_measured,
+            clock: CostClock::default(),
+            flight: None,
+            output: StepOutput::default(),
+            busy: Nanos::ZERO,
+            recent: VecDeque::new(),
+        })
+    }
+
+    /// The step out for execution.
+    pub(crate) fn plan(&self) -> Option<&StepPlan> {
+        self.flight.filter(|flight| flight.cost.is_none()).and_then(|_| self.engine.in_flight())
+    }
+
+    /// A driver has executed the step.
+    pub(crate) fn executed(&mut self, output: StepOutput) -> Result<(), servelab_engine::CommitError> {
+        let Some(plan) = self.engine.in_flight() else {
+            return Err(servelab_engine::CommitError::NothingInFlight);
+        };
+        let expected = plan.items.iter().filter(|item| item.sample).count() as u32;
+        if output.tokens.len() as u32 != expected {
+            let got = output.tokens.len() as u32;
+            return Err(servelab_engine::CommitError::TokenCount { step: plan.step, expected, got });
+        }
+        let cost = match output.seconds {
+            Some(seconds) if self.charge_measured => Picos::from_secs(seconds),
+            _ => self.cost.step(&plan.work),
+        };
+        if let Some(flight) = &mut self.flight {
+            flight.cost = Some(cost);
+            flight.end = flight.start + self.clock.preview(cost);
+        }
+        self.output = output;
+        Ok(())
+    }
+
+    /// All K and V are gone: the step in flight never happened and everything running is computed again.
+    pub(crate) fn lose_device(&mut self, events: &mut Vec<EngineEvent>) {
+        self.flight = None;
+        self.output = StepOutput::default();
+        self.engine.forget_kv();
+        self.engine.drain_events(events);
+    }
+
+    /// End of the first `steps` steps of the flight, from its start.
+    fn boundary(&self, work: &StepWork, steps: u32) -> Nanos {
+        self.clock.preview(self.cost.run(work, steps))
+    }
+
+    /// Steps of the run in flight that have ended by `now`.
+    fn steps_done(&self, now: Nanos) -> u32 {
+        let (Some(flight), Some(plan)) = (&self.flight, self.engine.in_flight()) else { return 0 };
+        if plan.repeat <= 1 {
+            return u32::from(now >= flight.end);
+        }
+        let elapsed = now.since(flight.start);
+        // The most steps whose boundary is not after `elapsed`; boundary 0 never is.
+        let (mut done, mut beyond) = (0, plan.repeat + 1);
+        while beyond - done > 1 {
+            let middle = done + (beyond - done) / 2;
+            if self.boundary(&plan.work, middle) <= elapsed { done = middle } else { beyond = middle }
+        }
+        done
+    }
+
+    /// Cuts the run in flight at the first step boundary not before `now`.
+    fn interrupt(&mut self, now: Nanos) {
+        let (Some(flight), Some(plan)) = (&self.flight, self.engine.in_flight()) else { return };
+        if plan.repeat <= 1 {
+            return;
+        }
+        let done = self.steps_done(now);
+        let exact = done > 0 && flight.start + self.boundary(&plan.work, done) == now;
+        let steps = if exact { done } else { done + 1 };
+        if steps >= plan.repeat {
+            return;
+        }
+        let cost = self.cost.run(&plan.work, steps);
+        let end = flight.start + self.clock.preview(cost);
+        self.engine.truncate(steps);
+        if let Some(flight) = &mut self.flight {
+            flight.cost = Some(cost);
+            flight.end = end;
+        }
+    }
+
+    fn remember(&mut self, run: Run) {
+        self.recent.push_back(run);
+        // The oldest run may go when the others hold enough steps; a run is at least one step.
+        while self.recent.len() > RECENT {
+            self.recent.pop_front();
+        }
+    }
+
+    /// The step in flight at `now` and the latest ones before it, newest last.
+    pub(crate) fn step_frames(&self, now: Nanos) -> (Option<StepFrame>, Vec<StepFrame>) {
+        let mut recent = Vec::new();
+        let mut current = None;
+        if let (Some(flight), Some(plan)) = (&self.flight, self.engine.in_flight())
+            && flight.cost.is_some()
+        {
+            let run =
+                Run { start: flight.start, end: flight.end, clock: self.clock, work: plan.work, repeat: plan.repeat };
+            let done = self.steps_done(now).min(plan.repeat - 1);
+            current = Some(self.frame_of(&run, done));
+            recent.extend((0..done).rev().take(RECENT).map(|step| self.frame_of(&run, step)));
+        }
+        for run in self.recent.iter().rev() {
+            let room = RECENT - recent.len();
+            recent.extend((0..run.repeat).rev().take(room).map(|step| self.frame_of(run, step)));
+        }
+        recent.reverse();
+        (current, recent)
+    }
+
+    fn frame_of(&self, run: &Run, step: u32) -> StepFrame {
+        let boundary = |steps| match steps {
+            0 => run.start,
+            // The end of a run is not always the cost model's: measured steps are charged what they took.
+            steps if steps == run.repeat => run.end,
+            steps => run.start + run.clock.preview(self.cost.run(&run.work, steps)),
+        };
+        StepFrame {
+            start_s: boundary(step).as_secs(),
+            end_s: boundary(step + 1).as_secs(),
+            prefill_tokens: run.work.prefill_tokens as u32,
+            decode_sequences: run.work.decode_sequences as u32,
+        }
+    }
+}
+
+impl ReplicaModel for EngineReplica {
+    fn submit(&mut self, now: Nanos, request: SequenceRequest) -> Result<(), Refusal> {
+        self.engine.admissible(&request)?;
+        if self.engine.arrival_interrupts() {
+            self.interrupt(now);
+        }
+        self.engine.submit(now, request)
+    }
+
+    fn start(&mut self, now: Nanos, max_repeat: u32) {
+        if self.flight.is_some() || self.engine.is_idle() {
+            return;
+        }
+        let max_repeat = if self.executed { 1 } else { max_repeat };
+        let Some(plan) = self.engine.plan(now, max_repeat) else { return };
+        let cost = (!self.executed).then(|| self.cost.run(&plan.work, plan.repeat));
+        let end = cost.map_or(Nanos::MAX, |cost| now + self.clock.preview(cost));
+        self.flight = Some(Flight { start: now, cost, end });
+    }
+
+    fn next(&self) -> Next {
+        match &self.flight {
+            None => Next::Idle,
+            Some(flight) if flight.cost.is_none() => Next::Executing,
+            Some(flight) => Next::At(flight.end),
+        }
+    }
+
+    fn advance(&mut self, now: Nanos, events: &mut Vec<EngineEvent>) {
+        let Some(Flight { start, cost: Some(cost), end }) = self.flight.take() else { return };
+        debug_assert_eq!(now, end, "a step is committed at its end");
+        if let Some(plan) = self.engine.in_flight() {
+            let run = Run { start, end, clock: self.clock, work: plan.work, repeat: plan.repeat };
+            self.remember(run);
+        }
+        self.busy += self.clock.charge(cost);
+        let committed = self.engine.commit(now, &self.output, events);
+        debug_assert_eq!(committed, Ok(()), "the result was checked when it was handed in");
+        self.output.tokens.clear();
+        self.output.seconds = None;
+    }
+
+    fn step(&self) -> u64 {
+        self.engine.in_flight().map_or(0, |plan| plan.step + u64::from(plan.repeat.max(1)) - 1)
+    }
+
+    fn produced(&self, now: Nanos) -> u64 {
+        match self.engine.in_flight() {
+            Some(plan) if plan.repeat > 1 => u64::from(self.steps_done(now)) * plan.work.decode_sequences,
+            _ => 0,
+        }
+    }
+
+    fn split(&mut self, now: Nanos, events: &mut Vec<EngineEvent>) {
+        let (Some(flight), Some(plan)) = (self.flight, self.engine.in_flight()) else { return };
+        // At a boundary the next step is the one in progress; the run's last boundary is an event of its own.
+        let done = self.steps_done(now).min(plan.repeat.max(1) - 1);
+        if done > 0 {
+            let (work, step) =
+                (plan.work, Run { start: flight.start, end: now, clock: self.clock, work: plan.work, repeat: done });
+            let cost = self.cost.run(&work, done);
+            let elapsed = self.clock.charge(cost);
+            let start = flight.start + elapsed;
+            self.remember(Run { end: start, ..step });
+            self.busy += elapsed;
+            self.engine.truncate(done + 1);
+            self.engine.settle_run();
+            if let Some(plan) = self.engine.in_flight() {
+                let cost = self.cost.run(&plan.work, plan.repeat);
+                self.flight = Some(Flight { start, cost: Some(cost), end: start + self.clock.preview(cost) });
+            }
+        }
+        self.engine.drain_events(events);
+    }
+
+    fn idles_beside_work(&self) -> bool {
+        self.flight.is_none() && !self.engine.is_idle()
+    }
+
+    fn output(&self, id: SequenceId) -> &[u32] {
+        self.engine.output(id).unwrap_or_default()
+    }
+
+    fn stats(&self) -> ReplicaStats {
+        let stats = self.engine.stats();
+        let share = f64::from(stats.peak_used_blocks) / f64::from(stats.total_blocks.max(1));
+        ReplicaStats {
+            prompt_tokens: stats.prompt_tokens,
+            hit_tokens: stats.hit_tokens,
+            busy: self.busy,
+            kv_peak: share,
+            steps: stats.steps,
+            preemptions: stats.preemptions,
+            evictions: stats.evictions,
+            peak_waiting: stats.peak_waiting,
+            ..ReplicaStats::default()
+        }
+    }
+}

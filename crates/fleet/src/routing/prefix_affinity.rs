@@ -1,0 +1,221 @@
+//! Prefix affinity: requests that begin alike go to the same replica, unless that one is overloaded.
+//!
+//! The home of a prefix is found by rendezvous hashing (the highest of one hash per replica, Thaler and Ravishankar 1998), so
+//! when a replica joins or leaves only the prefixes it wins or held move. The hash is over block keys where blocks lie
+//! within the prefix and over the remaining tokens where there are ids; from keys alone, the block that holds the prefix's end counts whole.
+
+use super::params::Params;
+use super::registry::Entry;
+use super::ties::Ties;
+use super::{Choice, Policy, RouteContext};
+use crate::telemetry::Tier;
+use servelab_engine::random::{Stream, mix};
+use servelab_engine::{BlockKey, Prompt};
+use servelab_spec::catalog::{ParamInfo, ParamKind, PolicyInfo};
+use servelab_spec::experiment::PolicySpec;
+
+const NAME: &str = "prefix_affinity";
+
+pub(crate) const ENTRY: Entry = Entry { name: NAME, info, build };
+
+fn info() -> PolicyInfo {
+    let number = |name: &str, label: &str, unit: &str, default, (min, max, step), kind, help: &str| ParamInfo {
+        name: name.into(),
+        label: label.into(),
+        unit: unit.into(),
+        default,
+        min,
+        max,
+        step,
+        kind,
+        help: help.into(),
+    };
+    PolicyInfo {
+        name: NAME.into(),
+        label: "Prefix affinity".into(),
+        summary: "Sends requests that begin with the same tokens to the same replica, found by rendezvous hashing; a guard sends them elsewhere when that replica is overloaded.".into(),
+        reads: "The prompt's first tokens. With the guard, router-local: tokens this router has in flight on each replica.".into(),
+        fails: "Without the guard a popular prefix overloads its replica; with it, at light load the guard trips often and costs reuse. A prefix that everybody shares sends everything to one replica.".into(),
+        params: vec![
+            // 64 tokens: four blocks of 16, enough to tell system prompts apart and shorter than most.
+            number("prefix_tokens", "Prefix", "tokens", 64.0, (1.0, 65_536.0, 1.0), ParamKind::Integer,
+                "How many of the prompt's first tokens decide its home."),
+            number("guard", "Imbalance guard", "", 1.0, (0.0, 1.0, 1.0), ParamKind::Switch,
+                "Leave the home replica when it holds too much of the outstanding work."),
+            // 2: with n replicas the guard trips when the home holds more than 2/n of the outstanding tokens.
+            number("guard_ratio", "Guard ratio", "× mean", 2.0, (1.0, 1000.0, 0.1), ParamKind::Number,
+                "The guard acts when the home's outstanding tokens exceed this multiple of the mean."),
+            Ties::param(),
+        ],
+    }
+}
+
+fn build(params: &Params) -> Box<dyn Policy> {
+    Box::new(PrefixAffinity {
+        prefix_tokens: params.integer("prefix_tokens"),
+        guard: params.switch("guard"),
+        guard_ratio: params.number("guard_ratio"),
+        ties: Ties::from_index(params.integer(Ties::NAME)),
+    })
+}
+
+struct PrefixAffinity {
+    prefix_tokens: u32,
+    guard: bool,
+    guard_ratio: f64,
+    ties: Ties,
+}
+
+/// Names the first `tokens` tokens of a prompt.
+fn prefix_key(prompt: &Prompt, tokens: u32, block_tokens: u32) -> BlockKey {
+    let tokens = tokens.min(prompt.len);
+    let whole = tokens.checked_div(block_tokens).unwrap_or(0).min(prompt.full_blocks());
+    let rest = tokens - whole * block_tokens;
+    let before = whole.checked_sub(1).and_then(|last| prompt.key(last)).unwrap_or(BlockKey::root(0));
+    if rest == 0 {
+        return before;
+    }
+    match &prompt.tokens {
+        Some(ids) => before.child(ids.get((tokens - rest) as usize..tokens as usize).unwrap_or_default()),
+        None => prompt.key(whole).unwrap_or(prompt.tail),
+    }
+}
+
+impl Policy for PrefixAffinity {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn spec(&self) -> PolicySpec {
+        PolicySpec::named(NAME)
+            .with("prefix_tokens", self.prefix_tokens.into())
+            .with("guard", f64::from(u8::from(self.guard)))
+            .with("guard_ratio", self.guard_ratio)
+            .with(Ties::NAME, self.ties.index())
+    }
+
+    fn reads(&self) -> Option<Tier> {
+        self.guard.then_some(Tier::RouterLocal)
+    }
+
+    fn route(&mut self, ctx: &RouteContext<'_>, scores: &mut Vec<f64>, stream: &mut Stream) -> Choice {
+        let key = prefix_key(ctx.request.prompt, self.prefix_tokens, ctx.block_tokens).0;
+        let (mut home, mut highest) = (0, 0);
+        for (at, &replica) in ctx.candidates.iter().enumerate() {
+            let weight = mix(key, u64::from(replica));
+            scores.push((weight >> 11) as f64 / (1u64 << 53) as f64);
+            if at == 0 || weight > highest {
+                (home, highest) = (at, weight);
+            }
+        }
+        let local = ctx.local();
+        if self.guard {
+            let mean = local.iter().map(|signals| signals.tokens).sum::<u64>() as f64 / local.len() as f64;
+            if local[home].tokens as f64 > self.guard_ratio * mean {
+                scores.clear();
+                scores.extend(local.iter().map(|signals| signals.tokens as f64));
+                let at = self.ties.least(local.iter().map(|signals| signals.tokens), stream);
+                return Choice {
+                    replica: ctx.candidates[at],
+                    why: "guard: home overloaded, fewest outstanding tokens",
+                };
+            }
+        }
+        Choice { replica: ctx.candidates[home], why: "home of its prefix" }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{prompt, route};
+    use super::*;
+
+    const REPLICAS: [u32; 4] = [0, 1, 2, 3];
+
+    fn policy(guard: bool) -> PrefixAffinity {
+        PrefixAffinity { prefix_tokens: 64, guard, guard_ratio: 2.0, ties: Ties::Lowest }
+    }
+
+    fn tokens(seed: u32, len: u32) -> Vec<u32> {
+        (0..len).map(|at| (seed * 31 + at * 7) % 251).collect()
+    }
+
+    fn home(tokens: &[u32], candidates: &[u32]) -> u32 {
+        route(&mut policy(false), &prompt(tokens), candidates, &[], 0).0.replica
+    }
+
+    #[test]
+    fn only_the_prefix_decides() {
+        for seed in 0..50 {
+            let one = tokens(seed, 200);
+            let mut other = one.clone();
+            other[64..].iter_mut().for_each(|token| *token += 1);
+            other.push(9);
+            assert_eq!(home(&one, &REPLICAS), home(&other, &REPLICAS));
+        }
+        let moved = (0..200)
+            .filter(|&seed| {
+                let one = tokens(seed, 200);
+                let mut other = one.clone();
+                other[63] += 1;
+                home(&one, &REPLICAS) != home(&other, &REPLICAS)
+            })
+            .count();
+        assert!((110..190).contains(&moved), "about 3 of 4 go elsewhere, {moved} of 200 did");
+    }
+
+    #[test]
+    fn homes_are_spread_evenly_and_only_a_new_replicas_share_moves() {
+        let mut counts = [0i32; 5];
+        let mut moved = 0;
+        for seed in 0..4000 {
+            let prompt: Vec<u32> = [seed % 256, seed / 256].into_iter().chain(tokens(seed, 80)).collect();
+            let before = home(&prompt, &REPLICAS);
+            let after = home(&prompt, &[0, 1, 2, 3, 4]);
+            counts[before as usize] += 1;
+            assert!(after == before || after == 4, "a prefix moved between old replicas");
+            moved += i32::from(after == 4);
+        }
+        assert!(counts[..4].iter().all(|&count| (count - 1000).abs() < 130), "{counts:?}");
+        assert!((moved - 800).abs() < 120, "a fifth moves, {moved} of 4000 did");
+    }
+
+    #[test]
+    fn the_guard_acts_above_its_ratio_and_not_at_it() {
+        let ids = tokens(3, 100);
+        let at_home = home(&ids, &REPLICAS);
+        let loads = |own: u64, others: u64| -> Vec<u64> {
+            REPLICAS.iter().map(|&replica| if replica == at_home { own } else { others }).collect()
+        };
+        let mut guarded = policy(true);
+        let mut pick = |loads: &[u64]| route(&mut guarded, &prompt(&ids), &REPLICAS, loads, 0);
+        assert_eq!(pick(&[0; 4]).0.replica, at_home, "an idle fleet has nothing to guard against");
+        // Mean of 300, 100, 100, 100 is 150: twice that is exactly 300.
+        assert_eq!(pick(&loads(300, 100)).0.replica, at_home);
+        let (choice, scores) = pick(&loads(301, 100));
+        assert_eq!(choice.replica, u32::from(at_home == 0), "least loaded, lowest index");
+        assert_eq!(scores[at_home as usize], 301.0);
+        assert!(choice.why.starts_with("guard"));
+        assert_eq!(home(&ids, &REPLICAS), at_home, "off, load does not matter");
+    }
+
+    #[test]
+    fn keys_name_the_prefix_with_ids_and_without() {
+        let ids = tokens(5, 100);
+        let with = prompt(&ids);
+        let without = Prompt { tokens: None, ..with.clone() };
+        // Whole blocks: the same key either way.
+        assert_eq!(prefix_key(&with, 64, 16), prefix_key(&without, 64, 16));
+        assert_eq!(Some(prefix_key(&with, 64, 16)), with.key(3));
+        // Inside a block: ids name the part, keys the whole block.
+        assert_ne!(prefix_key(&with, 70, 16), prefix_key(&with, 71, 16));
+        assert_eq!(Some(prefix_key(&without, 70, 16)), with.key(4));
+        // Past the last full block, and longer than the prompt.
+        assert_eq!(prefix_key(&without, 99, 16), with.tail);
+        assert_eq!(prefix_key(&with, 5000, 16), prefix_key(&with, 100, 16));
+        // Without blocks, ids alone.
+        assert_ne!(prefix_key(&with, 8, 0), prefix_key(&with, 9, 0));
+        let short = prompt(&ids[..5]);
+        assert_eq!(prefix_key(&short, 64, 16), BlockKey::root(0).child(&ids[..5]));
+    }
+}

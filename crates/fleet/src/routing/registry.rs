@@ -1,0 +1,96 @@
+//! Every policy there is. A plain static list: adding a policy is one line here and one file.
+
+use super::params::Params;
+use super::{Policy, least_tokens, prefix_affinity, round_robin};
+use servelab_spec::catalog::PolicyInfo;
+use servelab_spec::experiment::PolicySpec;
+use servelab_spec::validate::SpecError;
+
+/// A policy's place in the registry.
+pub struct Entry {
+    /// Its stable snake_case name.
+    pub name: &'static str,
+    /// Its description.
+    pub info: fn() -> PolicyInfo,
+    /// Builds it from checked parameters.
+    pub(crate) build: fn(&Params) -> Box<dyn Policy>,
+}
+
+/// The policies, in the order in which they are listed.
+pub static POLICIES: &[Entry] = &[round_robin::ENTRY, least_tokens::ENTRY, prefix_affinity::ENTRY];
+
+/// Descriptions of all policies, for the catalog.
+pub fn catalog() -> Vec<PolicyInfo> {
+    POLICIES.iter().map(|entry| (entry.info)()).collect()
+}
+
+/// Builds a policy.
+///
+/// # Errors
+/// [`SpecError`] naming the field: an unknown policy (`policies.name`), an unknown parameter or one out of range
+/// (`policies.<policy>.<parameter>`).
+pub fn build(spec: &PolicySpec) -> Result<Box<dyn Policy>, SpecError> {
+    let Some(entry) = POLICIES.iter().find(|entry| entry.name == spec.name) else {
+        let known: Vec<&str> = POLICIES.iter().map(|entry| entry.name).collect();
+        return Err(SpecError::new("policies.name", &spec.name, format!("policies are {}", known.join(", "))));
+    };
+    Ok((entry.build)(&Params::check(&(entry.info)(), spec)?))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use servelab_spec::catalog::ParamKind;
+
+    #[test]
+    fn descriptions_agree_with_entries_and_are_complete() {
+        let mut names = std::collections::BTreeSet::new();
+        for (entry, info) in POLICIES.iter().zip(catalog()) {
+            assert_eq!(entry.name, info.name);
+            assert!(names.insert(entry.name), "{} twice", entry.name);
+            assert!(entry.name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'));
+            for text in [&info.label, &info.summary, &info.reads, &info.fails] {
+                assert!(!text.is_empty());
+            }
+            for param in &info.params {
+                assert!(param.min <= param.default && param.default <= param.max && param.step > 0.0);
+                assert!(!param.help.is_empty());
+                if let ParamKind::Choice(options) = &param.kind {
+                    assert_eq!((param.min, param.max), (0.0, (options.len() - 1) as f64));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_policy_tells_the_spec_it_was_built_from() {
+        for info in catalog() {
+            let pick = |value: fn(&servelab_spec::catalog::ParamInfo) -> f64| PolicySpec {
+                name: info.name.clone(),
+                params: info.params.iter().map(|param| (param.name.clone(), value(param))).collect(),
+            };
+            for spec in [pick(|param| param.default), pick(|param| param.min), pick(|param| param.max)] {
+                let policy = build(&spec).unwrap();
+                assert_eq!(policy.name(), info.name);
+                assert_eq!(policy.spec(), spec);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_accepted_is_named() {
+        let error = build(&PolicySpec::named("fastest")).err().unwrap();
+        assert_eq!((error.field.as_str(), error.found.as_str()), ("policies.name", "fastest"));
+        assert!(error.accepted.contains("prefix_affinity"));
+        let error = build(&PolicySpec::named("round_robin").with("x", 1.0)).err().unwrap();
+        assert_eq!(error.field, "policies.round_robin.x");
+        for (param, value) in
+            [("prefix_tokens", 1.5), ("guard_ratio", 0.5), ("guard_ratio", f64::NAN), ("guard", 2.0), ("ties", -1.0)]
+        {
+            let error = build(&PolicySpec::named("prefix_affinity").with(param, value)).err().unwrap();
+            assert_eq!(error.field, format!("policies.prefix_affinity.{param}"));
+            assert!(error.accepted.starts_with("use "));
+        }
+    }
+}
