@@ -1,0 +1,118 @@
+//! `cargo xtask bench`: measurements in one table, with the machine named.
+//!
+//! Each source prints rows on standard output, one a line: what, value, unit, separated by tabs; anything else it
+//! prints is passed on and left out of the table. A row may carry a fourth cell with a remark.
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::context::Context;
+use crate::process::Command;
+use crate::serve::Site;
+use crate::setup::{Needs, prepare};
+use crate::{bundle, machine, sizes, table};
+
+/// Options of `bench`.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Run only these sources: engine, fleet, tinygpt, browser, sizes.
+    #[arg(long, value_name = "SOURCE")]
+    only: Vec<String>,
+    /// Measure the page in `dist/` without building it.
+    #[arg(long)]
+    no_build: bool,
+}
+
+/// The examples that measure on the host: crate and example.
+const EXAMPLES: [(&str, &str); 3] = [("engine", "engine_bench"), ("fleet", "fleet_bench"), ("tinygpt", "model_bench")];
+
+/// The script that measures in the browser.
+const SCRIPT: &str = "tests/e2e/bench.mjs";
+
+/// Runs every source that exists and prints the table.
+pub(crate) fn run(context: &Context, args: &Args) -> Result<()> {
+    let known: Vec<&str> = EXAMPLES.iter().map(|(source, _)| *source).chain(["browser", "sizes"]).collect();
+    if let Some(unknown) = args.only.iter().find(|name| !known.contains(&name.as_str())) {
+        bail!("there is no source {unknown:?}; there are {}", known.join(", "));
+    }
+    let wanted = |source: &str| args.only.is_empty() || args.only.iter().any(|name| name == source);
+    let mut rows = Vec::new();
+    for (name, example) in EXAMPLES.into_iter().filter(|(name, _)| wanted(name)) {
+        let source = context.root.join("crates").join(name).join("examples").join(example).with_extension("rs");
+        if !source.is_file() {
+            println!("{name}: nothing to measure, crates/{name}/examples/{example}.rs is not there");
+            continue;
+        }
+        let package = format!("servelab-{name}");
+        let command = Command::new("cargo").env("CARGO_TARGET_DIR", &context.target).dir(&context.root);
+        rows.extend(collect(command.args(["run", "--release", "-p", &package, "--example", example]))?);
+    }
+    let has_page = bundle::exists(context);
+    if (wanted("browser") || wanted("sizes")) && !has_page {
+        println!("browser, sizes: nothing to measure, there is no index.html");
+    } else if wanted("browser") || wanted("sizes") {
+        rows.extend(page(context, args, wanted("browser"), wanted("sizes"))?);
+    }
+    println!("\n{}", machine::describe());
+    println!("{}", table::render(&["what", "value", "unit", "remark"], &rows));
+    Ok(())
+}
+
+fn page(context: &Context, args: &Args, browser: bool, weigh: bool) -> Result<Vec<Vec<String>>> {
+    let prepared = prepare(context, if browser { Needs::E2E } else { Needs::WEIGHED })?;
+    if !args.no_build {
+        bundle::trunk(context, &prepared, "build")?.run()?;
+    }
+    let mut rows = Vec::new();
+    let script = context.root.join(SCRIPT);
+    if browser && !script.is_file() {
+        println!("browser: nothing to measure, {SCRIPT} is not there");
+    } else if browser {
+        let site = Site::open(&context.dist(), 0)?;
+        let command = Command::new("node").arg(script).args(["--url", &site.address()]).dir(&context.root);
+        let command = command.env("SERVELAB_BROWSER", &prepared.browser()?.program);
+        rows.extend(site.answer_during(|| collect(command))?);
+    }
+    if weigh {
+        let sizes = sizes::measure(context)?;
+        for group in sizes::Group::ALL {
+            let (raw, brotli) = (table::bytes(sizes.raw(group)), table::bytes(sizes.brotli(group)));
+            rows.push(vec![format!("size: {}", group.label()), brotli, "brotli".to_owned(), format!("{raw} raw")]);
+        }
+    }
+    Ok(rows)
+}
+
+fn collect(command: Command) -> Result<Vec<Vec<String>>> {
+    let mut rows = Vec::new();
+    let status = command.stream(|line| rows.extend(row(line)))?;
+    if !status.success() {
+        bail!("a measurement ended with {status}");
+    }
+    (!rows.is_empty()).then_some(rows).context("a measurement printed no rows: what, value, unit, separated by tabs")
+}
+
+fn row(line: &str) -> Option<Vec<String>> {
+    let cells: Vec<String> = line.split('\t').map(|cell| cell.trim().to_owned()).collect();
+    matches!(cells.len(), 3 | 4).then_some(cells).filter(|cells| !cells[0].is_empty() && !cells[1].is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_have_three_or_four_cells() {
+        assert_eq!(row("decode, batch 1\t154\ttok/s").map(|cells| cells.len()), Some(3));
+        assert_eq!(row("a\t1\tms\tcold").map(|cells| cells.len()), Some(4));
+        for line in ["   Compiling a v1", "a\t1", "\t1\tms", "a\t1\tms\tx\ty"] {
+            assert_eq!(row(line), None, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn a_source_without_rows_is_an_error() {
+        assert!(collect(Command::new("echo").arg("hello")).is_err());
+        assert!(collect(Command::new("printf").arg("a\\t1\\tms\\n")).is_ok());
+        assert!(collect(Command::new("sh").args(["-c", "printf 'a\\t1\\tms\\n'; exit 1"])).is_err());
+    }
+}

@@ -1,0 +1,112 @@
+//! Stages on wasm32: lints, and tests in a browser.
+//!
+//! A crate's browser tests are the files `tests/web*.rs`; those whose name ends in `gpu` need WebGPU and the crate's
+//! `webgpu` feature. Everything is built in the release profile, the page's own, so that nothing is compiled twice.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+
+use super::Session;
+use super::host::packages;
+use super::tally::{Tally, check, count_tests};
+use crate::process::Command;
+use crate::setup::toolchain::TARGET;
+
+/// The crates that must have tests in the browser.
+const TESTED: [&str; 4] = ["engine", "fleet", "lab", "tinygpt"];
+
+/// The crates that must have tests on WebGPU.
+const TESTED_ON_GPU: [&str; 1] = ["tinygpt"];
+
+/// Seconds a test binary may run in the browser; software WebGPU is about a hundred times slower than a CPU.
+const LIMIT: &str = "900";
+
+/// The crates that only make sense on wasm32.
+fn roots(quick: bool) -> &'static [&'static str] {
+    if quick { &["web", "worker"] } else { &["web", "worker", "worker-gpu", "tinygpt"] }
+}
+
+pub(super) fn lint(session: &Session<'_>) -> Result<Tally> {
+    let with_roots = |subcommand: &str| -> Result<Command> {
+        let command = session.prepared.wasm(session.context, "cargo")?.arg(subcommand);
+        let command = packages(command.args(["--release", "--target", TARGET]), roots(session.quick).iter().copied());
+        Ok(if session.quick { command } else { command.args(["--features", "servelab-tinygpt/webgpu"]) })
+    };
+    let clippy = check(with_roots("clippy")?.args(["--", "-D", "warnings"]))?;
+    Ok(clippy.plus(&check(with_roots("doc")?.arg("--no-deps").env("RUSTDOCFLAGS", "-D warnings"))?))
+}
+
+pub(super) fn tests(session: &Session<'_>) -> Result<Tally> {
+    in_browser(session, "wasm", &TESTED, false)
+}
+
+pub(super) fn gpu_tests(session: &Session<'_>) -> Result<Tally> {
+    in_browser(session, "wasm-gpu", &TESTED_ON_GPU, true)
+}
+
+fn in_browser(session: &Session<'_>, stage: &str, crates: &[&str], gpu: bool) -> Result<Tally> {
+    let mut tally = Tally::default();
+    for name in crates {
+        let targets = targets_of(&session.context.root.join("crates").join(name).join("tests"), gpu)?;
+        tally = tally.plus(&if targets.is_empty() {
+            let files = if gpu { "web*gpu.rs" } else { "web*.rs" };
+            Tally::missing(format!("{stage}/{name}"), format!("no crates/{name}/tests/{files}"))
+        } else {
+            count_tests(wasm_pack(session, name, &targets, gpu)?)?
+        });
+    }
+    Ok(tally)
+}
+
+fn wasm_pack(session: &Session<'_>, name: &str, targets: &[String], gpu: bool) -> Result<Command> {
+    let browser = session.prepared.browser()?;
+    let command = session
+        .prepared
+        .wasm(session.context, "wasm-pack")?
+        .env("WASM_BINDGEN_TEST_WEBDRIVER_JSON", browser.capabilities(session.context)?)
+        .env("WASM_BINDGEN_TEST_TIMEOUT", LIMIT)
+        .args(["test", "--release", "--headless", "--chrome", "--mode", "no-install", "--chromedriver"])
+        .arg(&browser.driver)
+        .arg(session.context.root.join("crates").join(name))
+        .arg("--no-fail-fast");
+    let command = if gpu { command.args(["--features", "webgpu"]) } else { command };
+    Ok(targets.iter().fold(command, |command, target| command.arg("--test").arg(target)))
+}
+
+/// The browser test targets in `folder`: with `gpu` those that need WebGPU, else the others.
+fn targets_of(folder: &Path, gpu: bool) -> Result<Vec<String>> {
+    if !folder.is_dir() {
+        return Ok(Vec::new());
+    }
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
+        let path = entry?.path();
+        let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+        let is_source = path.extension().is_some_and(|extension| extension == "rs");
+        if is_source && stem.starts_with("web") && stem.ends_with("gpu") == gpu {
+            found.push(stem);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn browser_tests_are_found_by_name() {
+        let folder = std::env::temp_dir().join(format!("servelab-targets-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a temporary folder");
+        for name in ["web.rs", "web_cpu.rs", "web_gpu.rs", "oracle.rs", "web.txt"] {
+            fs::write(folder.join(name), "").expect("writes");
+        }
+        assert_eq!(targets_of(&folder, false).expect("reads"), ["web", "web_cpu"]);
+        assert_eq!(targets_of(&folder, true).expect("reads"), ["web_gpu"]);
+        fs::remove_dir_all(&folder).expect("removes");
+        assert!(targets_of(&folder, false).expect("absent").is_empty());
+    }
+}
