@@ -1,1 +1,31 @@
-//! .
+//! Experiments: a spec in, a report out.
+//!
+//! The lab puts workload and fleet together, runs every policy of a spec on the same arrivals, and says what happened in
+//! numbers, sentences and pictures. It is the heart of the worker and of the command line alike. It contains no tensor library: a run with
+//! the real model is handed an [`servelab_engine::Executor`].
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`session`] | [`Session`]: a run that can be advanced, looked into at any instant, saved and resumed |
+//! | [`calibrate`] | measuring a device and fitting the cost model to it |
+//! | [`report`] | [`servelab_spec::Report`] from records |
+//! | [`prediction`] | fitted against measured, for a live run |
+//! | [`chart`] | the same SVG on host and wasm |
+//! | [`presets`], [`costs`], [`catalog`] | what can be chosen |
+//! | [`stats`], [`fit`], [`words`] | quantiles and intervals, least squares, numbers in words |
+
+pub mod calibrate;
+pub mod catalog;
+pub mod chart;
+pub mod costs;
+pub mod error;
+pub mod fit;
+pub mod prediction;
+pub mod presets;
+pub mod report;
+pub mod session;
+pub mod stats;
+pub mod words;
+
+pub use error::RunError;
+pub use session::{Progress, Session, run_priced};

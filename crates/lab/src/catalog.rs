@@ -1,0 +1,284 @@
+//! What can be chosen, assembled from the registries; and whether what a spec chose exists.
+
+use crate::{costs, presets};
+use servelab_fleet::registry;
+use servelab_spec::SCHEMA_VERSION;
+use servelab_spec::catalog::{Catalog, ParamInfo, ParamKind};
+use servelab_spec::experiment::{PolicySpec, Spec};
+use servelab_spec::patch;
+use servelab_spec::validate::{SpecError, limit};
+
+/// Everything that can be chosen.
+pub fn catalog() -> Catalog {
+    Catalog {
+        version: SCHEMA_VERSION,
+        policies: registry::catalog(),
+        presets: presets::all(),
+        costs: costs::all(),
+        settings: settings(),
+    }
+}
+
+/// Checks a spec wholly: its limits, and that its policies, their parameters and its cost model exist.
+///
+/// # Errors
+/// The first field at fault.
+pub fn check(spec: &Spec) -> Result<(), SpecError> {
+    spec.validate()?;
+    for policy in &spec.policies {
+        registry::build(policy)?;
+    }
+    costs::resolve(spec).map(|_| ())
+}
+
+/// A policy's name for people, with the parameters that differ from its defaults: `Prefix affinity (imbalance guard off)`.
+pub fn policy_label(policy: &PolicySpec) -> String {
+    let Some(info) = registry::catalog().into_iter().find(|info| info.name == policy.name) else {
+        return patch::policy_text(policy);
+    };
+    let mut notes = Vec::new();
+    for param in &info.params {
+        if let Some(&value) = policy.params.get(&param.name).filter(|&&value| value != param.default) {
+            let name = param.label.to_lowercase();
+            notes.push(match &param.kind {
+                ParamKind::Switch => format!("{name} {}", if value == 0.0 { "off" } else { "on" }),
+                ParamKind::Choice(options) => {
+                    format!("{name} {}", options.get(value as usize).map_or("?", String::as_str))
+                }
+                ParamKind::Number | ParamKind::Integer => format!("{name} {value}"),
+            });
+        }
+    }
+    if notes.is_empty() { info.label } else { format!("{} ({})", info.label, notes.join(", ")) }
+}
+
+/// Key, label, sentence.
+type Words = (&'static str, &'static str, &'static str);
+
+/// Numbers with the granularity of their control. Limits, unit and kind stand in the spec's own table.
+const NUMBERS: &[(Words, f64)] = &[
+    (("seed", "Seed", "Decides every random draw; the same seed gives the same run."), 1.0),
+    (("replicas", "Replicas", "Engines behind the router, all alike."), 1.0),
+    (("workload.requests", "Requests", "Length of the run."), 1.0),
+    (("workload.tenants", "Tenants", "Each has a long system prompt of its own."), 1.0),
+    (("workload.skew", "Skew", "Zipf exponent of tenant popularity; 0 gives every tenant the same share."), 0.1),
+    (("workload.system_min", "System prompt, shortest", "Shortest system prompt of a tenant."), 1.0),
+    (("workload.system_max", "System prompt, longest", "Longest system prompt of a tenant."), 1.0),
+    (("workload.user_min", "User part, shortest", "Shortest part of a prompt that is its own."), 1.0),
+    (("workload.user_max", "User part, longest", "Longest part of a prompt that is its own."), 1.0),
+    (("workload.output_min", "Output, shortest", "Shortest answer."), 1.0),
+    (("workload.output_max", "Output, longest", "Longest answer."), 1.0),
+    (("workload.rate", "Arrival rate", "How fast requests arrive (Poisson)."), 0.05),
+    (("engine.block_tokens", "Block size", "Tokens in one KV block; only full blocks are shared."), 1.0),
+    (("engine.blocks", "KV blocks", "Blocks of each replica's pool: running sequences and cache share it."), 1.0),
+    (("engine.max_batch", "Batch", "Most sequences running at once on a replica."), 1.0),
+    (
+        (
+            "engine.token_budget",
+            "Token budget",
+            "Most new tokens in one step: small keeps gaps short, large keeps queues short.",
+        ),
+        1.0,
+    ),
+    (("engine.max_context", "Context", "Longest prompt plus output that the model can hold."), 1.0),
+    (("engine.watermark", "Watermark", "Share of the pool that admission leaves free for sequences that grow."), 0.01),
+    (
+        ("slo.ttft_s", "TTFT limit", "A request is good if its first token comes within this time, and its ITL holds."),
+        0.05,
+    ),
+    (
+        (
+            "slo.itl_s",
+            "ITL limit",
+            "A request is good if the mean gap between its tokens is at most this, and its TTFT holds.",
+        ),
+        0.005,
+    ),
+    (("execution.coefficients.step_us", "Cost of a step", "a: charged for every step."), 1.0),
+    (
+        (
+            "execution.coefficients.prefill_token_us",
+            "Cost of a prefill token",
+            "b: charged for each prompt token computed.",
+        ),
+        1.0,
+    ),
+    (
+        (
+            "execution.coefficients.prefill_context_us",
+            "Cost of prefill context",
+            "c: charged for each prompt token computed and each token it attends to.",
+        ),
+        0.001,
+    ),
+    (
+        (
+            "execution.coefficients.decode_sequence_us",
+            "Cost of a decoding sequence",
+            "d: charged for each sequence that decodes a token.",
+        ),
+        1.0,
+    ),
+    (
+        (
+            "execution.coefficients.decode_context_us",
+            "Cost of decode context",
+            "e: charged for each token of context that a decoding sequence reads.",
+        ),
+        0.001,
+    ),
+];
+
+const SWITCHES: &[Words] = &[
+    (
+        "engine.chunked_prefill",
+        "Chunked prefill",
+        "Split a long prefill over steps, so that running sequences go on meanwhile.",
+    ),
+    ("engine.one_prefill", "One prefill a step", "Admit at most one new sequence a step."),
+    ("engine.prefix_cache", "Prefix cache", "Keep full blocks and share them between requests that begin alike."),
+];
+
+const CHOICES: &[(Words, &[&str])] = &[
+    (("workload.kind", "Workload", "Where requests come from."), &["book_trace", "multi_tenant"]),
+    (
+        (
+            "workload.rate_unit",
+            "Rate counts",
+            "Requests per second, or multiples of what the fleet serves when nothing is reused.",
+        ),
+        &["per_second", "of_capacity"],
+    ),
+    (("execution.mode", "Steps", "Priced by a cost model, or computed by the real model."), &["priced", "tinygpt"]),
+    (("execution.cost", "Cost model", "What steps of a priced run cost."), &[]),
+    (("execution.model", "Model", "Which TinyGPT computes a live run."), &["reference", "small"]),
+    (("execution.device", "Device", "Where a live run computes."), &["auto", "cpu", "webgpu"]),
+    (
+        (
+            "execution.charge",
+            "Charge",
+            "Charge a live run the fitted cost model (it repeats) or its raw measured times (it does not).",
+        ),
+        &["fitted", "measured"],
+    ),
+];
+
+/// Every setting of a spec: the defaults are those of the multi-tenant workload.
+fn settings() -> Vec<ParamInfo> {
+    let defaults: Vec<(String, String)> = patch::entries(&Spec::default());
+    let default = |key: &str| defaults.iter().find(|(known, _)| known == key).map(|(_, value)| value.as_str());
+    let info = |words: &Words, unit: &str, default, (min, max, step), kind| ParamInfo {
+        name: words.0.into(),
+        label: words.1.into(),
+        unit: unit.into(),
+        default,
+        min,
+        max,
+        step,
+        kind,
+        help: words.2.into(),
+    };
+    let mut out = Vec::new();
+    for (words, step) in NUMBERS {
+        let Some(limit) = limit(words.0) else { continue };
+        let kind = if limit.integer { ParamKind::Integer } else { ParamKind::Number };
+        let default = default(words.0).and_then(|text| text.parse().ok()).unwrap_or(0.0);
+        out.push(info(words, limit.unit, default, (limit.min, limit.max, *step), kind));
+    }
+    for words in SWITCHES {
+        let on = default(words.0) == Some("on");
+        out.push(info(words, "", f64::from(u8::from(on)), (0.0, 1.0, 1.0), ParamKind::Switch));
+    }
+    for (words, options) in CHOICES {
+        let mut options: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
+        if words.0 == "execution.cost" {
+            options = costs::all().into_iter().map(|cost| cost.name).chain(["custom".to_owned()]).collect();
+        }
+        let chosen = default(words.0).unwrap_or("multi_tenant");
+        let index = options.iter().position(|option| option == chosen).unwrap_or(0);
+        let max = (options.len() - 1) as f64;
+        out.push(info(words, "", index as f64, (0.0, max, 1.0), ParamKind::Choice(options)));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use servelab_spec::experiment::Coefficients;
+    use servelab_spec::validate::LIMITS;
+    use std::collections::BTreeSet;
+
+    fn complete() -> Spec {
+        let mut spec = Spec::default();
+        spec.execution.coefficients = Some(Coefficients::default());
+        spec
+    }
+
+    #[test]
+    fn settings_and_spec_have_the_same_keys() {
+        let settings: BTreeSet<String> = settings().into_iter().map(|setting| setting.name).collect();
+        let mut keys: BTreeSet<String> = patch::entries(&complete()).into_iter().map(|(key, _)| key).collect();
+        keys.remove("policies");
+        keys.insert("workload.kind".into());
+        assert_eq!(settings, keys);
+        assert!(LIMITS.iter().all(|limit| settings.contains(limit.key)));
+    }
+
+    #[test]
+    fn ends_of_every_setting_can_be_set_and_beyond_cannot() {
+        for setting in settings() {
+            assert!(setting.default >= setting.min && setting.default <= setting.max, "{}", setting.name);
+            assert!(!setting.label.is_empty() && !setting.help.is_empty() && setting.step > 0.0);
+            let texts: Vec<String> = match &setting.kind {
+                ParamKind::Choice(options) => options.clone(),
+                _ => vec![setting.min.to_string(), setting.max.to_string(), setting.default.to_string()],
+            };
+            for text in texts {
+                patch::set(&complete(), &setting.name, &text).unwrap();
+            }
+            let beyond = if matches!(setting.kind, ParamKind::Choice(_)) {
+                "nothing-like-it".into()
+            } else {
+                (setting.max * 2.0 + 1.0).to_string()
+            };
+            if setting.name != "execution.cost" {
+                patch::set(&complete(), &setting.name, &beyond).unwrap_err();
+            }
+        }
+    }
+
+    #[test]
+    fn every_preset_is_valid_and_bears_its_name() {
+        for preset in presets::all() {
+            check(&preset.spec).unwrap();
+            assert_eq!(preset.spec.preset, preset.name);
+            assert!(preset.question.ends_with('?'));
+        }
+    }
+
+    #[test]
+    fn catalogs_survive_json() {
+        let text = serde_json::to_string(&catalog()).unwrap();
+        assert_eq!(serde_json::from_str::<Catalog>(&text).unwrap(), catalog());
+    }
+
+    #[test]
+    fn labels_say_what_differs() {
+        let affinity = PolicySpec::named("prefix_affinity");
+        assert_eq!(policy_label(&affinity), "Prefix affinity");
+        assert_eq!(policy_label(&affinity.clone().with("guard", 1.0)), "Prefix affinity");
+        assert_eq!(policy_label(&affinity.with("guard", 0.0)), "Prefix affinity (imbalance guard off)");
+    }
+
+    #[test]
+    fn what_does_not_exist_is_refused() {
+        let mut spec = Spec::default();
+        spec.policies = vec![PolicySpec::named("psychic")];
+        assert!(check(&spec).unwrap_err().accepted.contains("round_robin"));
+        spec = Spec::default();
+        spec.execution.cost = "abacus".into();
+        assert_eq!(check(&spec).unwrap_err().field, "execution.cost");
+    }
+}

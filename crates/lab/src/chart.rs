@@ -1,0 +1,121 @@
+//! Charts as SVG text: the same picture from the worker, the CLI and the tests, byte for byte.
+//!
+//! # Why drawn here
+//! What is wanted: one picture on host and in a browser's worker, SVG export, a strict content security policy, ARIA,
+//! patterns besides colour, honest down-sampling of a million points, and no network. Against that list:
+//!
+//! - `plotters` draws SVG on the host, but on wasm32 it measures text with a `<span>` in the page's document: a worker has none and
+//!   it panics; even with one, host and browser would draw different pictures. It has no dash patterns in SVG (a dashed line becomes
+//!   thousands of elements) and no ARIA.
+//! - ECharts (`charming`) has ARIA, patterns, zoom and sampling; it is a script of about a megabyte that writes its tooltips as styled HTML,
+//!   which the policy forbids, and it does not run on a terminal.
+//! - uPlot is small and fast, but a canvas: no SVG, no ARIA, and an npm build.
+//! - `leptos-chartistry` draws SVG in the page only, without ARIA, and the page computes nothing.
+//!
+//! So this is one small component: axes, lines, steps, dots, labels. Interaction (crosshair, keyboard, zoom) is the page's: a
+//! [`Chart`] carries the plot area, both ranges and the series as drawn, and a `range` in the request zooms. Text is never measured
+//! but estimated ([`svg::text_width`]), which is the same everywhere. There is no `style` attribute and no `<style>`, so any policy allows it.
+//!
+//! # Rules
+//! The title says the finding. Amounts start at zero. Lines are labelled at their ends when the labels fit, else in a legend. A policy
+//! keeps its colour, dash and mark in every chart ([`palette`]). Down-sampling keeps the first, smallest, largest and last point of each
+//! pixel column ([`sample`]), so no peak is lost. Nothing to draw is a picture too.
+
+pub mod axis;
+pub mod palette;
+mod plot;
+pub mod sample;
+mod series;
+pub mod svg;
+
+pub use series::Lane;
+
+use axis::Unit;
+use servelab_spec::experiment::SloSpec;
+use servelab_spec::protocol::{Chart, ChartRequest};
+use servelab_spec::validate::SpecError;
+
+/// Ids and one-line meanings of the charts there are.
+pub const CHARTS: [(&str, &str); 3] = [
+    ("ttft_over_time", "time to first token of each request by arrival, with a running median"),
+    ("ttft_cdf", "share of requests whose first token came within a time"),
+    ("outstanding_over_time", "requests arrived and not yet ended"),
+];
+
+/// Smallest and largest picture, pixels on a side.
+const SIDE: (u32, u32) = (160, 8192);
+
+/// Draws a chart of a run, finished or not.
+///
+/// # Errors
+/// Unknown chart, a picture too small or too large, a range that is none.
+pub fn draw(request: &ChartRequest, lanes: &[Lane], slo: &SloSpec) -> Result<Chart, SpecError> {
+    for (field, side) in [("chart.width", request.width), ("chart.height", request.height)] {
+        if side < SIDE.0 || side > SIDE.1 {
+            return Err(SpecError::new(field, side, format!("accepted are {} to {} pixels", SIDE.0, SIDE.1)));
+        }
+    }
+    if let Some((low, high)) = request.range
+        && !(low.is_finite() && high.is_finite() && low < high)
+    {
+        let found = format!("{low} to {high}");
+        return Err(SpecError::new("chart.range", found, "accepted are two finite numbers, the smaller one first"));
+    }
+    let picture = match request.id.as_str() {
+        "ttft_over_time" => series::ttft_over_time(lanes, slo),
+        "ttft_cdf" => series::ttft_cdf(lanes, slo),
+        "outstanding_over_time" => series::outstanding_over_time(lanes),
+        _ => {
+            let ids: Vec<&str> = CHARTS.iter().map(|(id, _)| *id).collect();
+            return Err(SpecError::new("chart.id", &request.id, format!("accepted are {}", ids.join(", "))));
+        }
+    };
+    Ok(plot::render(request, &picture))
+}
+
+/// What is drawn, before it has a size.
+pub(crate) struct Picture {
+    pub(crate) title: String,
+    pub(crate) summary: String,
+    pub(crate) x_name: &'static str,
+    pub(crate) x_unit: Unit,
+    pub(crate) y_name: &'static str,
+    pub(crate) y_unit: Unit,
+    /// The y axis ends here even if no point reaches it.
+    pub(crate) y_at_least: f64,
+    pub(crate) strokes: Vec<Stroke>,
+    /// A limit drawn as a thin line: horizontal or vertical, its value in seconds, its words.
+    pub(crate) limit: Option<(Direction, f64, String)>,
+    /// Words shown when there is no point.
+    pub(crate) empty: &'static str,
+}
+
+/// Which way a limit line runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Horizontal,
+    Vertical,
+}
+
+/// One series of a picture, x ascending, in base units.
+pub(crate) struct Stroke {
+    /// Index of the policy: colour, dash and mark.
+    pub(crate) lane: usize,
+    pub(crate) label: String,
+    pub(crate) form: Form,
+    pub(crate) points: Vec<(f64, f64)>,
+}
+
+/// How a series is drawn.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// Straight from point to point; labelled.
+    Line,
+    /// Holds each value until the next point; labelled.
+    Steps,
+    /// A faint mark per point; not labelled.
+    Dots,
+}
+
+#[cfg(test)]
+mod tests;

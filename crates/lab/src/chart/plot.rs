@@ -1,0 +1,270 @@
+//! Layout and drawing of one picture at one size.
+
+use super::axis::{Unit, round_up, tick_text, ticks};
+use super::palette::{Scheme, dash, scheme};
+use super::sample::per_column;
+use super::svg::{Svg, TEXT, TITLE, text_width, wrap};
+use super::{Direction, Form, Picture, Stroke};
+use servelab_spec::protocol::{Chart, ChartRequest, Series};
+use std::fmt::Write;
+
+/// Line height of text, pixels.
+const LINE: f64 = 16.0;
+/// Farthest that a label may be moved from the end of its line before a legend is clearer.
+const LABEL_SHIFT: f64 = 40.0;
+/// Length of the piece of line that stands before a label, pixels: long enough to show any dash pattern.
+const SWATCH: f64 = 24.0;
+/// Narrowest picture with labels at the ends of lines: below, they would take the plot's room.
+const LABELLED_WIDTH: f64 = 480.0;
+
+/// Axis ranges in shown units, and the plot area in pixels.
+struct Frame {
+    area: [f64; 4],
+    x: (f64, f64),
+    y: (f64, f64),
+}
+
+impl Frame {
+    fn px(&self, x: f64) -> f64 {
+        self.area[0] + (x - self.x.0) / (self.x.1 - self.x.0) * self.area[2]
+    }
+
+    fn py(&self, y: f64) -> f64 {
+        self.area[1] + self.area[3] - (y - self.y.0) / (self.y.1 - self.y.0) * self.area[3]
+    }
+}
+
+pub(super) fn render(request: &ChartRequest, picture: &Picture) -> Chart {
+    let (width, height) = (f64::from(request.width), f64::from(request.height));
+    let colours = scheme(request.dark);
+    let (x_label, y_label) = (picture.x_unit.label(picture.x_name), picture.y_unit.label(picture.y_name));
+    let empty = picture.strokes.iter().all(|stroke| stroke.points.is_empty());
+
+    let heading = wrap(&picture.title, TITLE, width - 16.0, 3);
+    let mut top = 8.0 + LINE * heading.len() as f64 + LINE;
+    let (x, y) = ranges(request, picture);
+    let y_ticks = ticks(y.0, y.1, (height / 60.0).clamp(2.0, 8.0) as usize);
+    let widest = y_ticks.iter().map(|&t| text_width(&tick_text(t, &y_ticks), TEXT)).fold(0.0, f64::max);
+    let left = 12.0 + widest;
+    let bottom = 2.0 * LINE + 6.0;
+
+    let series = sampled(picture, x, (width - left) as u32);
+    let ends = end_labels(picture, &series, y, height - top - bottom);
+    let at_ends = width >= LABELLED_WIDTH && ends.iter().all(|end| end.shift <= LABEL_SHIFT);
+    let longest = ends.iter().map(|end| text_width(&picture.strokes[end.stroke].label, TEXT)).fold(0.0, f64::max);
+    let right = if at_ends { longest.min(width / 3.0) + SWATCH + 14.0 } else { 12.0 };
+    let legend = if at_ends || empty { vec![] } else { legend_rows(picture, &ends, width - left - right) };
+    top += LINE * legend.len() as f64;
+
+    let area = [left, top, (width - left - right).max(1.0), (height - top - bottom).max(1.0)];
+    let frame = Frame { area, x, y };
+    let mut svg = Svg::new(&request.id, width, height, &picture.title, &picture.summary);
+    let clip = format!("{}-area", request.id);
+    svg.clip(&clip, area);
+    svg.rect([0.0, 0.0, width, height], colours.surface);
+    for (index, line) in heading.iter().enumerate() {
+        svg.heading((8.0, 16.0 + LINE * index as f64), colours.ink, line);
+    }
+    svg.text((left, top - 5.0 - LINE * legend.len() as f64), "start", colours.quiet, &y_label);
+    draw_axes(&mut svg, &frame, &y_ticks, colours);
+    svg.text((left + area[2], height - 6.0), "end", colours.quiet, &x_label);
+    if empty {
+        svg.text((left + area[2] / 2.0, top + area[3] / 2.0), "middle", colours.quiet, picture.empty);
+    } else {
+        draw_limit(&mut svg, &frame, picture, colours);
+        for (stroke, series) in picture.strokes.iter().zip(&series) {
+            draw_stroke(&mut svg, &frame, stroke, series, colours, &clip);
+        }
+        if at_ends {
+            for end in end_labels(picture, &series, y, area[3]) {
+                let stroke = &picture.strokes[end.stroke];
+                let (x, y) = (left + area[2] + 4.0, top + end.y);
+                svg.line((x, y), (x + SWATCH, y), colours.lane(stroke.lane), 2.0, dash(stroke.lane));
+                svg.text((x + SWATCH + 4.0, y + 4.0), "start", colours.ink, &stroke.label);
+            }
+        }
+        draw_legend(&mut svg, picture, &legend, (left, top - 5.0 - LINE * (legend.len() as f64 - 1.0)), colours);
+    }
+    Chart {
+        id: request.id.clone(),
+        title: picture.title.clone(),
+        summary: picture.summary.clone(),
+        svg: svg.finish(),
+        area,
+        x,
+        y,
+        x_label,
+        y_label,
+        series,
+    }
+}
+
+/// Ranges in shown units. Both axes start at zero unless the request zooms; y then fits what is in sight.
+fn ranges(request: &ChartRequest, picture: &Picture) -> ((f64, f64), (f64, f64)) {
+    let (x_scale, y_scale) = (picture.x_unit.scale(), picture.y_unit.scale());
+    let all = || picture.strokes.iter().flat_map(|stroke| &stroke.points);
+    let largest_x = all().fold(0.0f64, |max, point| max.max(point.0)) * x_scale;
+    let x = request.range.unwrap_or((0.0, if largest_x > 0.0 { largest_x } else { 1.0 }));
+    let seen = all().filter(|point| point.0 * x_scale >= x.0 && point.0 * x_scale <= x.1);
+    let largest_y = seen.fold(0.0f64, |max, point| max.max(point.1));
+    let top = largest_y.max(picture.y_at_least) * y_scale;
+    let y = if picture.y_unit == Unit::Percent { 100.0 } else { round_up(top, 5) };
+    (x, (0.0, y))
+}
+
+fn sampled(picture: &Picture, x: (f64, f64), columns: u32) -> Vec<Series> {
+    let (x_scale, y_scale) = (picture.x_unit.scale(), picture.y_unit.scale());
+    let series = picture.strokes.iter().map(|stroke| {
+        let kept = per_column(&stroke.points, x.0 / x_scale, x.1 / x_scale, columns);
+        Series {
+            label: stroke.label.clone(),
+            x: kept.iter().map(|point| point.0 * x_scale).collect(),
+            y: kept.iter().map(|point| point.1 * y_scale).collect(),
+            points: stroke.points.len() as u64,
+        }
+    });
+    series.collect()
+}
+
+/// A label at the end of its line.
+struct EndLabel {
+    stroke: usize,
+    /// Below the top of the plot area, pixels.
+    y: f64,
+    /// How far it had to move.
+    shift: f64,
+}
+
+/// Labels at the last values, pushed apart to a line's height each and kept inside.
+fn end_labels(picture: &Picture, series: &[Series], y: (f64, f64), height: f64) -> Vec<EndLabel> {
+    let mut ends: Vec<EndLabel> = Vec::new();
+    for (index, (stroke, series)) in picture.strokes.iter().zip(series).enumerate() {
+        if let (true, Some(&last)) = (stroke.form != Form::Dots, series.y.last()) {
+            let at = (height - (last - y.0) / (y.1 - y.0) * height).clamp(0.0, height);
+            ends.push(EndLabel { stroke: index, y: at, shift: at });
+        }
+    }
+    ends.sort_by(|a, b| a.y.total_cmp(&b.y));
+    let mut lowest = 0.0f64;
+    for end in &mut ends {
+        end.y = end.y.max(lowest);
+        lowest = end.y + LINE - 2.0;
+    }
+    let mut highest = height;
+    for end in ends.iter_mut().rev() {
+        end.y = end.y.min(highest);
+        highest = end.y - (LINE - 2.0);
+        end.shift = (end.y - end.shift).abs();
+    }
+    ends
+}
+
+/// Which labels stand in which row of the legend, each with its distance from the left.
+fn legend_rows(picture: &Picture, ends: &[EndLabel], width: f64) -> Vec<Vec<(usize, f64)>> {
+    let mut order: Vec<usize> = ends.iter().map(|end| end.stroke).collect();
+    order.sort();
+    let mut rows: Vec<Vec<(usize, f64)>> = Vec::new();
+    let mut used = f64::INFINITY;
+    for stroke in order {
+        let wide = text_width(&picture.strokes[stroke].label, TEXT) + SWATCH + 16.0;
+        if used + wide > width {
+            rows.push(vec![]);
+            used = 0.0;
+        }
+        if let Some(row) = rows.last_mut() {
+            row.push((stroke, used));
+        }
+        used += wide;
+    }
+    rows
+}
+
+fn draw_legend(svg: &mut Svg, picture: &Picture, rows: &[Vec<(usize, f64)>], from: (f64, f64), colours: &Scheme) {
+    for (index, row) in rows.iter().enumerate() {
+        let y = from.1 + LINE * index as f64;
+        for &(stroke, at) in row {
+            let stroke = &picture.strokes[stroke];
+            let x = from.0 + at;
+            svg.line((x, y - 4.0), (x + SWATCH, y - 4.0), colours.lane(stroke.lane), 2.0, dash(stroke.lane));
+            svg.text((x + SWATCH + 4.0, y), "start", colours.ink, &stroke.label);
+        }
+    }
+}
+
+fn draw_axes(svg: &mut Svg, frame: &Frame, y_ticks: &[f64], colours: &Scheme) {
+    let [left, top, width, height] = frame.area;
+    for &tick in y_ticks {
+        let y = frame.py(tick);
+        svg.line((left, y), (left + width, y), if tick == 0.0 { colours.quiet } else { colours.rule }, 1.0, "");
+        svg.text((left - 6.0, y + 4.0), "end", colours.quiet, &tick_text(tick, y_ticks));
+    }
+    let x_ticks = ticks(frame.x.0, frame.x.1, (width / 90.0).clamp(2.0, 10.0) as usize);
+    for &tick in &x_ticks {
+        let x = frame.px(tick);
+        svg.line((x, top + height), (x, top + height + 4.0), colours.quiet, 1.0, "");
+        svg.text((x, top + height + 4.0 + TEXT), "middle", colours.quiet, &tick_text(tick, &x_ticks));
+    }
+}
+
+/// The limit, if it lies in sight.
+fn draw_limit(svg: &mut Svg, frame: &Frame, picture: &Picture, colours: &Scheme) {
+    let Some((direction, value, words)) = &picture.limit else { return };
+    let [left, top, width, height] = frame.area;
+    match direction {
+        Direction::Horizontal => {
+            let value = value * picture.y_unit.scale();
+            if value <= frame.y.1 {
+                let y = frame.py(value);
+                svg.line((left, y), (left + width, y), colours.limit, 1.0, "4 3");
+                svg.text((left + 4.0, y - 4.0), "start", colours.limit, words);
+            }
+        }
+        Direction::Vertical => {
+            let value = value * picture.x_unit.scale();
+            if value >= frame.x.0 && value <= frame.x.1 {
+                let x = frame.px(value);
+                svg.line((x, top), (x, top + height), colours.limit, 1.0, "4 3");
+                let before = x > left + width / 2.0;
+                let at = (if before { x - 4.0 } else { x + 4.0 }, top + height - 6.0);
+                svg.text(at, if before { "end" } else { "start" }, colours.limit, words);
+            }
+        }
+    }
+}
+
+fn draw_stroke(svg: &mut Svg, frame: &Frame, stroke: &Stroke, series: &Series, colours: &Scheme, clip: &str) {
+    if series.x.is_empty() {
+        return;
+    }
+    let colour = colours.lane(stroke.lane);
+    let mut data = String::with_capacity(series.x.len() * 14);
+    let mut last_y = 0.0;
+    for (index, (&x, &y)) in series.x.iter().zip(&series.y).enumerate() {
+        let (px, py) = (frame.px(x), frame.py(y));
+        let _ = match (stroke.form, index) {
+            (Form::Dots, _) => write!(data, "{}", mark(stroke.lane, px, py)),
+            (_, 0) => write!(data, "M{px:.1} {py:.1}"),
+            (Form::Line, _) => write!(data, "L{px:.1} {py:.1}"),
+            (Form::Steps, _) if py == last_y => write!(data, "H{px:.1}"),
+            (Form::Steps, _) => write!(data, "H{px:.1}V{py:.1}"),
+        };
+        last_y = py;
+    }
+    if stroke.form == Form::Dots {
+        svg.marks(&data, colour, clip);
+    } else {
+        svg.path(&data, colour, dash(stroke.lane), clip);
+    }
+}
+
+/// A policy's mark around a point, as path data: square, diamond, triangle up, triangle down, bar, tall bar.
+fn mark(lane: usize, x: f64, y: f64) -> String {
+    match lane % 6 {
+        0 => format!("M{:.1} {:.1}h4v4h-4z", x - 2.0, y - 2.0),
+        1 => format!("M{x:.1} {:.1}l3 3l-3 3l-3 -3z", y - 3.0),
+        2 => format!("M{x:.1} {:.1}l3 5h-6z", y - 3.0),
+        3 => format!("M{x:.1} {:.1}l3 -5h-6z", y + 3.0),
+        4 => format!("M{:.1} {:.1}h6v2h-6z", x - 3.0, y - 1.0),
+        _ => format!("M{:.1} {:.1}h2v6h-2z", x - 1.0, y - 3.0),
+    }
+}

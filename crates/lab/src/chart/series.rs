@@ -1,0 +1,189 @@
+//! From a run's records to what is drawn, and to the sentences above it.
+
+use super::axis::Unit;
+use super::{Direction, Form, Picture, Stroke};
+use crate::stats::quantile;
+use crate::words::{duration, percent};
+use servelab_spec::experiment::SloSpec;
+
+/// Requests over which the running median looks back: enough to be steady, few enough to show a burst.
+const WINDOW: usize = 25;
+
+/// One policy's run as charts need it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Lane {
+    /// The policy's name for people.
+    pub label: String,
+    /// Arrival and time to first token of every request that got one, seconds, ascending by arrival.
+    pub ttft: Vec<(f64, f64)>,
+    /// Arrival of every request seen so far, and when it ended if it did, seconds.
+    pub spans: Vec<(f64, Option<f64>)>,
+}
+
+pub(super) fn ttft_over_time(lanes: &[Lane], slo: &SloSpec) -> Picture {
+    let mut strokes = Vec::new();
+    for (lane, run) in lanes.iter().enumerate() {
+        let label = format!("{}, single requests", run.label);
+        strokes.push(Stroke { lane, label, form: Form::Dots, points: run.ttft.clone() });
+    }
+    for (lane, run) in lanes.iter().enumerate() {
+        strokes.push(Stroke { lane, label: run.label.clone(), form: Form::Line, points: running_median(&run.ttft) });
+    }
+    let medians = summary(lanes, |run| {
+        let sorted = sorted_ttft(run);
+        (!sorted.is_empty()).then(|| quantile(&sorted, 0.5))
+    });
+    let title = compare(&medians, "Half of all first tokens come within", duration);
+    let largest = lanes.iter().flat_map(|run| &run.ttft).fold(0.0f64, |max, point| max.max(point.1));
+    Picture {
+        summary: sentence(&medians, "Median time to first token", duration),
+        title,
+        x_name: "arrival",
+        x_unit: Unit::Seconds,
+        y_name: "time to first token",
+        y_unit: Unit::of_duration(largest),
+        y_at_least: 0.0,
+        strokes,
+        limit: Some((Direction::Horizontal, slo.ttft_s, format!("limit {}", duration(slo.ttft_s)))),
+        empty: "No first token yet.",
+    }
+}
+
+pub(super) fn ttft_cdf(lanes: &[Lane], slo: &SloSpec) -> Picture {
+    let mut strokes = Vec::new();
+    let mut largest = 0.0f64;
+    for (lane, run) in lanes.iter().enumerate() {
+        let sorted = sorted_ttft(run);
+        largest = sorted.last().copied().unwrap_or(0.0).max(largest);
+        let n = sorted.len() as f64;
+        let mut points = Vec::with_capacity(sorted.len() + 1);
+        if !sorted.is_empty() {
+            points.push((0.0, 0.0));
+        }
+        points.extend(sorted.iter().enumerate().map(|(index, &ttft)| (ttft, (index + 1) as f64 / n)));
+        strokes.push(Stroke { lane, label: run.label.clone(), form: Form::Steps, points });
+    }
+    // Every line runs on to the right edge: all of its requests are in by then.
+    for stroke in &mut strokes {
+        if stroke.points.last().is_some_and(|last| last.0 < largest) {
+            stroke.points.push((largest, 1.0));
+        }
+    }
+    let shares = summary(lanes, |run| {
+        let good = run.ttft.iter().filter(|point| point.1 <= slo.ttft_s).count();
+        (!run.ttft.is_empty()).then(|| 1.0 - good as f64 / run.ttft.len() as f64)
+    });
+    let intro = format!("First tokens within {}:", duration(slo.ttft_s));
+    let share = |missed: f64| percent(1.0 - missed);
+    Picture {
+        title: compare(&shares, &intro, share),
+        summary: sentence(&shares, &format!("Share of first tokens within {}", duration(slo.ttft_s)), share),
+        x_name: "time to first token",
+        x_unit: Unit::of_duration(largest),
+        y_name: "requests",
+        y_unit: Unit::Percent,
+        y_at_least: 1.0,
+        strokes,
+        limit: Some((Direction::Vertical, slo.ttft_s, format!("limit {}", duration(slo.ttft_s)))),
+        empty: "No first token yet.",
+    }
+}
+
+pub(super) fn outstanding_over_time(lanes: &[Lane]) -> Picture {
+    let mut strokes = Vec::new();
+    for (lane, run) in lanes.iter().enumerate() {
+        strokes.push(Stroke { lane, label: run.label.clone(), form: Form::Steps, points: outstanding(&run.spans) });
+    }
+    let peaks: Vec<(String, f64)> = strokes
+        .iter()
+        .filter(|stroke| !stroke.points.is_empty())
+        .map(|stroke| (stroke.label.clone(), stroke.points.iter().fold(0.0f64, |max, point| max.max(point.1))))
+        .collect();
+    let count = |value: f64| format!("{value:.0}");
+    Picture {
+        title: compare(&peaks, "Most requests outstanding at once:", count),
+        summary: sentence(&peaks, "Most requests outstanding at once", count),
+        x_name: "time",
+        x_unit: Unit::Seconds,
+        y_name: "requests outstanding",
+        y_unit: Unit::Count,
+        y_at_least: 1.0,
+        strokes,
+        limit: None,
+        empty: "No request yet.",
+    }
+}
+
+/// Median of the last [`WINDOW`] values at each point.
+fn running_median(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let mut window: Vec<f64> = Vec::with_capacity(WINDOW + 1);
+    let mut out = Vec::with_capacity(points.len());
+    for (index, &(x, y)) in points.iter().enumerate() {
+        if index >= WINDOW {
+            let old = points[index - WINDOW].1;
+            window.remove(window.partition_point(|&value| value < old));
+        }
+        window.insert(window.partition_point(|&value| value < y), y);
+        out.push((x, quantile(&window, 0.5)));
+    }
+    out
+}
+
+/// How many have arrived and not ended, at every instant at which that changes.
+fn outstanding(spans: &[(f64, Option<f64>)]) -> Vec<(f64, f64)> {
+    let mut changes: Vec<(f64, i64)> = Vec::with_capacity(2 * spans.len());
+    for &(arrival, end) in spans {
+        changes.push((arrival, 1));
+        if let Some(end) = end {
+            changes.push((end, -1));
+        }
+    }
+    changes.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut out: Vec<(f64, f64)> = Vec::with_capacity(changes.len() + 1);
+    if !changes.is_empty() {
+        out.push((0.0, 0.0));
+    }
+    let mut now = 0i64;
+    for (t, change) in changes {
+        now += change;
+        match out.last_mut() {
+            Some(last) if last.0 == t => last.1 = now as f64,
+            _ => out.push((t, now as f64)),
+        }
+    }
+    out
+}
+
+fn sorted_ttft(run: &Lane) -> Vec<f64> {
+    let mut sorted: Vec<f64> = run.ttft.iter().map(|point| point.1).collect();
+    sorted.sort_by(f64::total_cmp);
+    sorted
+}
+
+/// Label and figure of every lane that has one. Smaller is better.
+fn summary(lanes: &[Lane], figure: impl Fn(&Lane) -> Option<f64>) -> Vec<(String, f64)> {
+    lanes.iter().filter_map(|run| figure(run).map(|value| (run.label.clone(), value))).collect()
+}
+
+/// The finding: the best figure against the worst.
+fn compare(figures: &[(String, f64)], intro: &str, say: impl Fn(f64) -> String) -> String {
+    let best = figures.iter().min_by(|a, b| a.1.total_cmp(&b.1));
+    let worst = figures.iter().max_by(|a, b| a.1.total_cmp(&b.1));
+    match (best, worst) {
+        (Some(best), Some(worst)) if say(best.1) != say(worst.1) => {
+            format!("{intro} {} with {}, {} with {}", say(best.1), best.0, say(worst.1), worst.0)
+        }
+        (Some(best), _) if figures.len() == 1 => format!("{intro} {} with {}", say(best.1), best.0),
+        (Some(best), _) => format!("{intro} {} with every policy", say(best.1)),
+        _ => format!("{} …", intro.trim_end_matches(':')),
+    }
+}
+
+/// All figures in one sentence, for a screen reader.
+fn sentence(figures: &[(String, f64)], what: &str, say: impl Fn(f64) -> String) -> String {
+    if figures.is_empty() {
+        return "Nothing to show yet.".into();
+    }
+    let each: Vec<String> = figures.iter().map(|(label, value)| format!("{label} {}", say(*value))).collect();
+    format!("{what}: {}.", each.join(", "))
+}

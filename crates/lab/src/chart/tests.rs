@@ -1,0 +1,258 @@
+//! Pictures hold what they claim: no peak lost, text escaped, ranges honest, colours told apart.
+
+#![allow(clippy::unwrap_used)]
+
+use super::palette::{dash, scheme};
+use super::sample::per_column;
+use super::*;
+use proptest::prelude::*;
+use servelab_engine::random::Stream;
+
+fn request(id: &str) -> ChartRequest {
+    ChartRequest { id: id.into(), width: 640, height: 320, dark: false, range: None }
+}
+
+fn lane(label: &str, values: &[(f64, f64)]) -> Lane {
+    let spans = values.iter().map(|&(at, ttft)| (at, Some(at + ttft + 0.5))).collect();
+    Lane { label: label.into(), ttft: values.to_vec(), spans }
+}
+
+fn two() -> Vec<Lane> {
+    let slow: Vec<_> = (0..100).map(|i| (f64::from(i) / 10.0, 0.4 + f64::from(i % 7) / 10.0)).collect();
+    let fast: Vec<_> = (0..100).map(|i| (f64::from(i) / 10.0, 0.1 + f64::from(i % 5) / 100.0)).collect();
+    vec![lane("Round-robin", &slow), lane("Prefix affinity", &fast)]
+}
+
+fn draw_all(lanes: &[Lane], change: impl Fn(&mut ChartRequest)) -> Vec<Chart> {
+    let all = CHARTS.iter().map(|(id, _)| {
+        let mut request = request(id);
+        change(&mut request);
+        draw(&request, lanes, &SloSpec::default()).unwrap()
+    });
+    all.collect()
+}
+
+#[test]
+fn titles_say_the_finding() {
+    let charts = draw_all(&two(), |_| {});
+    assert_eq!(
+        charts[0].title,
+        "Half of all first tokens come within 120 ms with Prefix affinity, 700 ms with Round-robin"
+    );
+    assert_eq!(charts[1].title, "First tokens within 1 s: 100 % with every policy");
+    assert!(charts[2].title.starts_with("Most requests outstanding at once: "), "{}", charts[2].title);
+    assert!(charts[0].summary.contains("Round-robin 700 ms, Prefix affinity 120 ms"), "{}", charts[0].summary);
+}
+
+#[test]
+fn ranges_start_at_zero_and_hold_every_point() {
+    for chart in draw_all(&two(), |_| {}) {
+        assert_eq!((chart.x.0, chart.y.0), (0.0, 0.0));
+        for series in &chart.series {
+            assert!(!series.x.is_empty() && series.x.len() == series.y.len());
+            assert!(series.x.windows(2).all(|pair| pair[0] <= pair[1]));
+            assert!(series.x.iter().all(|x| (chart.x.0..=chart.x.1).contains(x)));
+            assert!(series.y.iter().all(|y| (chart.y.0..=chart.y.1).contains(y)), "{} {:?}", chart.id, chart.y);
+        }
+        let [left, top, width, height] = chart.area;
+        assert!(left > 0.0 && top > 0.0 && left + width <= 640.0 && top + height <= 320.0);
+        assert!(chart.x_label.contains("(s)") || chart.x_label.contains("(ms)"));
+    }
+}
+
+/// Counted by hand: three arrivals at 0, 1 and 2; ends at 1.5 and 2.5; one never ends.
+#[test]
+fn outstanding_counts_what_has_not_ended() {
+    let spans = vec![(0.0, Some(1.5)), (1.0, Some(2.5)), (2.0, None)];
+    let lanes = [Lane { label: "x".into(), ttft: vec![], spans }];
+    let chart = draw(&request("outstanding_over_time"), &lanes, &SloSpec::default()).unwrap();
+    assert_eq!(chart.series[0].x, [0.0, 1.0, 1.5, 2.0, 2.5]);
+    assert_eq!(chart.series[0].y, [1.0, 2.0, 1.0, 2.0, 1.0]);
+    assert!(chart.title.contains(": 2 with x"), "{}", chart.title);
+}
+
+#[test]
+fn nothing_to_draw_is_a_picture() {
+    for lanes in [vec![], vec![Lane::default()]] {
+        for chart in draw_all(&lanes, |_| {}) {
+            assert!(chart.svg.contains("yet."), "{}", chart.svg);
+            assert!(chart.svg.starts_with("<svg") && chart.svg.ends_with("</svg>"));
+        }
+    }
+}
+
+#[test]
+fn text_from_outside_is_escaped() {
+    let lanes = [lane("<script>alert('x')&\"\u{1}", &[(0.0, 0.1), (1.0, 0.2)])];
+    for chart in draw_all(&lanes, |_| {}) {
+        assert!(!chart.svg.contains("<script"), "{}", chart.svg);
+        assert!(!chart.svg.contains('\u{1}'));
+        assert!(chart.svg.contains("&lt;script&gt;"));
+    }
+}
+
+#[test]
+fn policy_allows_it_and_readers_name_it() {
+    for chart in draw_all(&two(), |_| {}) {
+        assert!(!chart.svg.contains("style"), "no inline style, so that any policy allows it");
+        let id = &chart.id;
+        assert!(chart.svg.contains(&format!("role=\"img\" aria-labelledby=\"{id}-title {id}-desc\"")));
+        assert!(chart.svg.contains(&format!("<title id=\"{id}-title\">")));
+        // Dash is the second channel, so both lines must differ in it.
+        assert!(chart.svg.contains(&format!("stroke-dasharray=\"{}\"", dash(1))));
+    }
+}
+
+#[test]
+fn a_range_zooms() {
+    let chart =
+        draw(&ChartRequest { range: Some((2.0, 3.0)), ..request("ttft_over_time") }, &two(), &SloSpec::default())
+            .unwrap();
+    assert_eq!(chart.x, (2.0, 3.0));
+    // Ten arrivals and a neighbour on each side, of a hundred.
+    assert!(chart.series[0].x.len() < 15 && chart.series[0].points == 100);
+}
+
+#[test]
+fn what_cannot_be_drawn_is_refused() {
+    let slo = SloSpec::default();
+    let refused = |request: ChartRequest| draw(&request, &two(), &slo).unwrap_err().field;
+    assert_eq!(refused(request("pie")), "chart.id");
+    assert_eq!(refused(ChartRequest { width: 10, ..request("ttft_cdf") }), "chart.width");
+    assert_eq!(refused(ChartRequest { height: 100_000, ..request("ttft_cdf") }), "chart.height");
+    for range in [(1.0, 1.0), (2.0, 1.0), (f64::NAN, 1.0), (0.0, f64::INFINITY)] {
+        assert_eq!(refused(ChartRequest { range: Some(range), ..request("ttft_cdf") }), "chart.range");
+    }
+}
+
+#[test]
+fn narrow_pictures_have_a_legend_and_wide_ones_end_labels() {
+    let count = |width| {
+        let chart = draw(&ChartRequest { width, ..request("ttft_over_time") }, &two(), &SloSpec::default()).unwrap();
+        (
+            chart.area[0] + chart.area[2],
+            chart.svg.matches("text-anchor=\"start\" fill=\"#191d23\">Round-robin<").count(),
+        )
+    };
+    let (narrow, wide) = (count(360), count(900));
+    assert_eq!((narrow.1, wide.1), (1, 1));
+    assert!(narrow.0 > 340.0, "the legend leaves the plot its width");
+    assert!(wide.0 < 820.0, "room for labels at the ends");
+}
+
+#[test]
+fn a_million_points_keep_every_peak() {
+    let mut stream = Stream::new(3, b"points");
+    let points: Vec<(f64, f64)> = (0..1_000_000).map(|i| (f64::from(i) / 1e3, stream.unit())).collect();
+    let started = std::time::Instant::now();
+    let kept = per_column(&points, 0.0, 1000.0, 800);
+    let took = started.elapsed();
+    assert!(kept.len() <= 4 * 801, "{}", kept.len());
+    let width = 1000.0 / 800.0;
+    for column in [0, 17, 400, 799] {
+        let inside = |points: &[(f64, f64)]| {
+            let mut ys: Vec<f64> = points.iter().filter(|p| (p.0 / width) as usize == column).map(|p| p.1).collect();
+            ys.sort_by(f64::total_cmp);
+            (ys[0], ys[ys.len() - 1])
+        };
+        assert_eq!(inside(&points), inside(&kept), "column {column}");
+    }
+    assert!(took.as_secs_f64() < 1.0, "took {took:?}");
+}
+
+proptest! {
+    #[test]
+    fn down_sampling_keeps_extremes_and_order(
+        mut points in prop::collection::vec((0.0..100.0f64, -1e6..1e6f64), 1..3000), columns in 1u32..50,
+    ) {
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let kept = per_column(&points, 0.0, 100.0, columns);
+        prop_assert!(kept.windows(2).all(|pair| pair[0].0 <= pair[1].0));
+        prop_assert!(kept.iter().all(|point| points.contains(point)));
+        let most = |points: &[(f64, f64)]| points.iter().map(|p| p.1).fold(f64::NEG_INFINITY, f64::max);
+        let least = |points: &[(f64, f64)]| points.iter().map(|p| p.1).fold(f64::INFINITY, f64::min);
+        prop_assert_eq!(most(&points), most(&kept));
+        prop_assert_eq!(least(&points), least(&kept));
+        prop_assert!(kept.len() <= 4 * columns as usize + 8);
+    }
+
+    #[test]
+    fn ticks_are_round_inside_and_not_too_many(low in -1e6..1e6f64, span in 1e-6..1e6f64, most in 2usize..10) {
+        let ticks = axis::ticks(low, low + span, most);
+        prop_assert!(ticks.len() <= most + 1 && ticks.len() >= most / 5);
+        prop_assert!(ticks.iter().all(|t| *t >= low - span * 1e-6 && *t <= low + span * (1.0 + 1e-6)));
+    }
+
+    #[test]
+    fn any_values_make_a_picture(
+        values in prop::collection::vec((0.0..1e6f64, 0.0..1e6f64), 0..60), width in 160u32..2000, height in 160u32..1000, dark in any::<bool>(),
+    ) {
+        let mut values = values;
+        values.sort_by(|a, b| a.0.total_cmp(&b.0));
+        for chart in draw_all(&[lane("a", &values), lane("b", &values)], |r| (r.width, r.height, r.dark) = (width, height, dark)) {
+            prop_assert!(!chart.svg.contains("NaN") && !chart.svg.contains("inf"), "{}", chart.svg);
+            prop_assert!(chart.area.iter().all(|side| side.is_finite() && *side >= 0.0));
+        }
+    }
+}
+
+/// Linear RGB of `#rrggbb`.
+fn linear(colour: &str) -> [f64; 3] {
+    let channel = |at: usize| {
+        let value = f64::from(u8::from_str_radix(&colour[at..at + 2], 16).unwrap()) / 255.0;
+        if value <= 0.04045 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+    };
+    [channel(1), channel(3), channel(5)]
+}
+
+fn luminance([r, g, b]: [f64; 3]) -> f64 {
+    0.2126 * r + 0.7152 * g + 0.0722 * b
+}
+
+fn contrast(a: &str, b: &str) -> f64 {
+    let (a, b) = (luminance(linear(a)), luminance(linear(b)));
+    (a.max(b) + 0.05) / (a.min(b) + 0.05)
+}
+
+fn lab([r, g, b]: [f64; 3]) -> [f64; 3] {
+    let xyz = [
+        (0.4124 * r + 0.3576 * g + 0.1805 * b) / 0.95047,
+        0.2126 * r + 0.7152 * g + 0.0722 * b,
+        (0.0193 * r + 0.1192 * g + 0.9505 * b) / 1.08883,
+    ];
+    let [x, y, z] = xyz.map(|t| if t > 0.008_856 { t.cbrt() } else { 7.787 * t + 16.0 / 116.0 });
+    [116.0 * y - 16.0, 500.0 * (x - y), 200.0 * (y - z)]
+}
+
+/// Machado, Oliveira, Fernandes 2009, severity 1; the first is normal sight.
+const SIGHTS: [[[f64; 3]; 3]; 4] = [
+    [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
+    [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+    [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
+];
+
+#[test]
+fn colours_are_told_apart_by_every_kind_of_sight() {
+    for dark in [false, true] {
+        let colours = scheme(dark);
+        for text in [colours.ink, colours.quiet, colours.limit] {
+            assert!(contrast(text, colours.surface) >= 4.5, "{text}");
+        }
+        for first in 0..6 {
+            assert!(contrast(colours.lane(first), colours.surface) >= 3.0, "{}", colours.lane(first));
+            for second in 0..first {
+                assert_ne!(dash(first), dash(second));
+                for sight in &SIGHTS {
+                    let seen = |index: usize| {
+                        let rgb = linear(colours.lane(index));
+                        lab(sight.map(|row| (row[0] * rgb[0] + row[1] * rgb[1] + row[2] * rgb[2]).clamp(0.0, 1.0)))
+                    };
+                    let (a, b) = (seen(first), seen(second));
+                    let apart = a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum::<f64>().sqrt();
+                    assert!(apart >= 35.0, "{} {}: {apart}", colours.lane(first), colours.lane(second));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Ready-made experiments. A preset that is meant to show a difference has a test that it does, over several seeds and
+//! beyond noise (`tests/presets.rs`).
+
+use servelab_spec::catalog::PresetInfo;
+use servelab_spec::experiment::{EngineSpec, MultiTenantSpec, PolicySpec, RateUnit, SloSpec, Spec, WorkloadSpec};
+
+/// All presets, the first one being what a page without an address shows.
+pub fn all() -> Vec<PresetInfo> {
+    vec![multi_tenant(), book_trace(), hot_tenant(), tiny_cache(), datacenter()]
+}
+
+/// The preset of that name.
+pub fn find(name: &str) -> Option<PresetInfo> {
+    all().into_iter().find(|preset| preset.name == name)
+}
+
+fn preset(name: &str, title: &str, question: &str, spec: Spec) -> PresetInfo {
+    let spec = Spec { preset: name.into(), ..spec };
+    PresetInfo { name: name.into(), title: title.into(), question: question.into(), spec }
+}
+
+fn unguarded() -> PolicySpec {
+    PolicySpec::named("prefix_affinity").with("guard", 0.0)
+}
+
+fn tenants(sizes: MultiTenantSpec) -> Spec {
+    Spec { workload: WorkloadSpec::MultiTenant(sizes), ..Spec::default() }
+}
+
+/// Twenty-four tenants, so that no replica's pool holds every system prompt (24 × 26 blocks of 384): a router that scatters
+/// them keeps evicting what the next request needs, while with affinity each replica keeps its six.
+fn multi_tenant() -> PresetInfo {
+    preset(
+        "multi-tenant",
+        "Many tenants, one prompt each",
+        "Why is round-robin poor here?",
+        tenants(MultiTenantSpec { requests: 300, tenants: 24, ..Default::default() }),
+    )
+}
+
+/// The fixed trace of 24 requests, on which reuse has known values.
+fn book_trace() -> PresetInfo {
+    let policies = vec![
+        PolicySpec::named("round_robin"),
+        PolicySpec::named("least_tokens"),
+        unguarded(),
+        PolicySpec::named("prefix_affinity"),
+    ];
+    let spec = Spec { policies, workload: WorkloadSpec::BookTrace, ..Spec::default() };
+    let question = "Which policy reuses most of a fixed trace, and what does the guard give away?";
+    preset("book-trace", "The fixed trace: 24 requests, six tenants", question, spec)
+}
+
+/// Zipf exponent 2: the first of eight tenants sends two thirds of the requests, and its home replica gets them all.
+fn hot_tenant() -> PresetInfo {
+    let sizes = MultiTenantSpec { requests: 400, tenants: 8, skew: 2.0, rate: 3.0, ..Default::default() };
+    let policies = vec![PolicySpec::named("round_robin"), unguarded(), PolicySpec::named("prefix_affinity")];
+    let question = "One tenant sends two thirds of all requests: does affinity still win?";
+    preset("hot-tenant", "A tenant that outgrows its replica", question, Spec { policies, ..tenants(sizes) })
+}
+
+/// A quarter of the usual pool: room for two system prompts beside what runs.
+fn tiny_cache() -> PresetInfo {
+    let sizes = MultiTenantSpec { requests: 300, tenants: 6, ..Default::default() };
+    let spec = tenants(sizes);
+    let engine = EngineSpec { blocks: 96, ..spec.engine };
+    let question = "How much cache does a good router need?";
+    preset("tiny-cache", "A cache too small for everyone", question, Spec { engine, ..spec })
+}
+
+/// Eight H100s with Llama 3 8B. Of 80 GB, 72 are used; 15 hold weights; the rest is 26 700 blocks of 16 tokens (2 MiB each).
+fn datacenter() -> PresetInfo {
+    let sizes = MultiTenantSpec {
+        requests: 4000,
+        tenants: 400,
+        skew: 0.6,
+        system_min: 2000,
+        system_max: 4000,
+        user_min: 50,
+        user_max: 400,
+        output_min: 50,
+        output_max: 350,
+        rate: 0.9,
+        rate_unit: RateUnit::OfCapacity,
+    };
+    let mut spec = Spec { replicas: 8, slo: SloSpec { ttft_s: 0.5, itl_s: 0.05 }, ..tenants(sizes) };
+    spec.engine = EngineSpec { blocks: 26_700, max_batch: 128, token_budget: 2048, max_context: 8192, ..spec.engine };
+    spec.execution.cost = "h100_llama3_8b".into();
+    let question = "Does affinity still matter on eight large GPUs?";
+    preset("datacenter", "Eight H100s, four hundred tenants", question, spec)
+}

@@ -1,0 +1,208 @@
+//! [`Report`] from the records of a run.
+//!
+//! Counting is over requests that have ended; reuse, imbalance, peaks and steps are the replicas' own totals, so in a partial
+//! report they include what is still under way. A finished request is *good* when it meets both limits; one with a single token has
+//! no gap to miss. Refused requests count as offered, so they lower the good share.
+
+mod findings;
+
+use crate::session::{Run, Session, Stage};
+use crate::stats::{max_over_mean, quantiles, ratio};
+use crate::{catalog, prediction};
+use servelab_engine::Nanos;
+use servelab_fleet::{Outcome, ReplicaStats, RequestRecord};
+use servelab_spec::experiment::{Charge, PolicySpec, SloSpec, Spec};
+use servelab_spec::report::{
+    CostReport, Goodput, Imbalance, PolicyReport, ReplicaReport, Report, RequestCounts, Reuse, TenantReport,
+    WorkloadReport,
+};
+use servelab_spec::{SCHEMA_VERSION, report};
+
+/// The report of a session as it stands.
+pub(crate) fn build(session: &Session) -> Report {
+    let spec = &session.spec;
+    let mut report = Report {
+        version: SCHEMA_VERSION,
+        generator: concat!("servelab ", env!("CARGO_PKG_VERSION")).into(),
+        spec: spec.clone(),
+        workload: WorkloadReport::default(),
+        cost: cost(session),
+        policies: vec![],
+        findings: vec![],
+    };
+    match &session.stage {
+        Some(stage) => {
+            report.workload = workload(stage);
+            let runs = stage.runs.iter().zip(&spec.policies);
+            report.policies = runs.map(|(run, policy)| policy_report(spec, stage, run, policy)).collect();
+            report.findings = findings::findings(spec, stage, &report);
+        }
+        None => {
+            let empty = |policy: &PolicySpec| PolicyReport {
+                name: policy.name.clone(),
+                label: catalog::policy_label(policy),
+                ..PolicyReport::default()
+            };
+            report.policies = spec.policies.iter().map(empty).collect();
+        }
+    }
+    report
+}
+
+fn cost(session: &Session) -> CostReport {
+    let spec = &session.spec;
+    let coefficients = session.coefficients().unwrap_or_default();
+    match &session.live {
+        None => CostReport {
+            source: match spec.execution.cost.as_str() {
+                "custom" => "custom".into(),
+                name => format!("preset:{name}"),
+            },
+            device: "none (priced)".into(),
+            coefficients,
+            prediction: None,
+            fallback: None,
+        },
+        Some(live) => CostReport {
+            source: if spec.execution.charge == Charge::Measured { "measured" } else { "fitted" }.into(),
+            device: live.device.clone(),
+            coefficients,
+            prediction: session.stage.as_ref().and_then(prediction::predict),
+            fallback: live.fallback.clone(),
+        },
+    }
+}
+
+fn workload(stage: &Stage) -> WorkloadReport {
+    let survey = &stage.survey;
+    let span = survey.last_arrival.since(survey.first_arrival).as_secs();
+    WorkloadReport {
+        requests: survey.requests,
+        prompt_tokens: survey.prompt_tokens,
+        last_arrival_s: survey.last_arrival.as_secs(),
+        // n requests have n − 1 gaps between them.
+        rate_per_s: ratio(survey.requests.saturating_sub(1) as f64, span),
+        ceiling: reuse(survey.ceiling_hit_tokens, survey.prompt_tokens),
+        tenants: stage.tenants.clone(),
+    }
+}
+
+fn reuse(hit_tokens: u64, prompt_tokens: u64) -> Reuse {
+    Reuse { hit_tokens, prompt_tokens, ratio: ratio(hit_tokens as f64, prompt_tokens as f64) }
+}
+
+fn policy_report(spec: &Spec, stage: &Stage, run: &Run, policy: &PolicySpec) -> PolicyReport {
+    let fleet_counts = run.fleet.counts();
+    let replicas: Vec<ReplicaStats> = run.fleet.replica_stats().collect();
+    let ended = if run.fleet.is_done() {
+        run.records.iter().map(|record| record.end).max().unwrap_or(Nanos::ZERO)
+    } else {
+        run.fleet.now()
+    };
+    let duration_s = ended.since(stage.survey.first_arrival).as_secs();
+    let all: Vec<&RequestRecord> = run.records.iter().collect();
+    let numbers = Numbers::of(&all, &spec.slo, fleet_counts.arrived, duration_s);
+    let output: u64 = run.records.iter().map(|record| u64::from(record.output_tokens)).sum();
+    let mut by_tenant: Vec<Vec<&RequestRecord>> = vec![vec![]; stage.tenants.len()];
+    for record in &run.records {
+        if let Some(list) = by_tenant.get_mut(record.tenant as usize) {
+            list.push(record);
+        }
+    }
+    let sum = |count: fn(&ReplicaStats) -> u64| replicas.iter().map(count).sum::<u64>();
+    let even = |count: fn(&ReplicaStats) -> u64| max_over_mean(&replicas.iter().map(count).collect::<Vec<_>>());
+    let e2e = |record: &RequestRecord| {
+        (record.outcome == Outcome::Finished).then(|| record.end.since(record.arrival).as_secs())
+    };
+    let queue = |record: &RequestRecord| record.admitted.map(|at| at.since(record.arrival).as_secs());
+    PolicyReport {
+        name: policy.name.clone(),
+        label: catalog::policy_label(policy),
+        requests: RequestCounts { attempts: fleet_counts.attempts, ..numbers.requests },
+        ttft_s: numbers.ttft_s,
+        itl_s: numbers.itl_s,
+        e2e_s: quantiles(run.records.iter().filter_map(e2e).collect()),
+        queue_s: quantiles(run.records.iter().filter_map(queue).collect()),
+        output_tokens_per_s: ratio(output as f64, duration_s),
+        goodput: numbers.goodput,
+        reuse: reuse(sum(|replica| replica.hit_tokens), sum(|replica| replica.prompt_tokens)),
+        imbalance: Imbalance {
+            assignments: even(|replica| replica.assignments),
+            uncached_tokens: even(ReplicaStats::uncached_tokens),
+        },
+        kv_peak: replicas.iter().map(|replica| replica.kv_peak).fold(0.0, f64::max),
+        preemptions: sum(|replica| replica.preemptions),
+        evictions: sum(|replica| replica.evictions),
+        steps: sum(|replica| replica.steps),
+        duration_s,
+        tenants: by_tenant
+            .iter()
+            .zip(&stage.tenants)
+            .map(|(records, name)| {
+                let numbers = Numbers::of(records, &spec.slo, records.len() as u64, duration_s);
+                let admitted = || records.iter().filter(|record| record.admitted.is_some());
+                TenantReport {
+                    name: name.clone(),
+                    requests: numbers.requests,
+                    ttft_s: numbers.ttft_s,
+                    itl_s: numbers.itl_s,
+                    goodput: numbers.goodput,
+                    reuse: reuse(
+                        admitted().map(|record| u64::from(record.cached_tokens)).sum(),
+                        admitted().map(|record| u64::from(record.prompt_tokens)).sum(),
+                    ),
+                }
+            })
+            .collect(),
+        replicas: replicas
+            .iter()
+            .map(|replica| ReplicaReport {
+                assignments: replica.assignments,
+                uncached_tokens: replica.uncached_tokens(),
+                hit_tokens: replica.hit_tokens,
+                busy_s: replica.busy.as_secs(),
+                lifetime_s: replica.lifetime.as_secs(),
+                kv_peak: replica.kv_peak,
+                steps: replica.steps,
+            })
+            .collect(),
+    }
+}
+
+/// What is told of all requests and of each tenant's alike.
+struct Numbers {
+    requests: RequestCounts,
+    ttft_s: report::Quantiles,
+    itl_s: report::Quantiles,
+    goodput: Goodput,
+}
+
+impl Numbers {
+    fn of(records: &[&RequestRecord], slo: &SloSpec, offered: u64, duration_s: f64) -> Self {
+        let count = |wanted: fn(&Outcome) -> bool| records.iter().filter(|r| wanted(&r.outcome)).count() as u64;
+        let finished = count(|outcome| *outcome == Outcome::Finished);
+        let rejected = count(|outcome| matches!(outcome, Outcome::Rejected { .. }));
+        let late = |record: &RequestRecord| record.ttft().is_some_and(|ttft| ttft.as_secs() > slo.ttft_s);
+        let slow = |record: &RequestRecord| record.itl_s().is_some_and(|itl| itl > slo.itl_s);
+        let good = |record: &RequestRecord| record.outcome == Outcome::Finished && !late(record) && !slow(record);
+        let good = records.iter().filter(|record| good(record)).count() as u64;
+        Numbers {
+            requests: RequestCounts {
+                total: offered,
+                finished,
+                rejected,
+                pending: offered - finished - rejected,
+                attempts: records.iter().map(|record| u64::from(record.attempts)).sum(),
+            },
+            ttft_s: quantiles(records.iter().filter_map(|r| r.ttft()).map(Nanos::as_secs).collect()),
+            itl_s: quantiles(records.iter().filter_map(|record| record.itl_s()).collect()),
+            goodput: Goodput {
+                per_s: ratio(good as f64, duration_s),
+                good,
+                fraction: ratio(good as f64, offered as f64),
+                ttft_misses: records.iter().filter(|record| late(record)).count() as u64,
+                itl_misses: records.iter().filter(|record| slow(record)).count() as u64,
+            },
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! [`Session`]: every policy of a spec on the same arrivals, in pieces as large as the caller likes.
+//!
+//! Policies run one after the other, each on a fleet of its own that starts empty. A priced run is advanced with [`Session::advance`], a run
+//! with the real model with [`Session::advance_live`], which measures the device first and records every step it computes. The rest is alike: [`Session::frame`]
+//! shows any instant already simulated, by restoring the nearest saved state before it and simulating on from there (a live run is fed
+//! from its record, never computed again), so scrubbing costs neither memory for pictures nor a second executor.
+//!
+//! Everything that comes out is a function of spec and record: S1, a priced spec gives the same report bytes in pieces of any size
+//! (`tests/session.rs`); S2, a recorded live run replays to the same bytes; S3, a session saved anywhere goes on as if it had not been.
+
+mod keyframes;
+mod live;
+mod look;
+mod saved;
+
+pub use live::{Entry, LoggedStep};
+pub use look::byte_text;
+pub use saved::{Recording, SessionState};
+
+use crate::error::RunError;
+use crate::fit::Fit;
+use crate::{catalog, chart, costs, report};
+use keyframes::Keyframes;
+use look::Look;
+use servelab_engine::cost::CostModel;
+use servelab_engine::{EngineConfig, Nanos};
+use servelab_fleet::{Fleet, FleetConfig, Poll, RequestRecord, registry};
+use servelab_spec::experiment::{Charge, Coefficients, ExecutionMode, Spec};
+use servelab_spec::protocol::{Chart, ChartRequest};
+use servelab_spec::report::Report;
+use servelab_spec::validate::SpecError;
+use servelab_workload::{Source, Survey, Workload, survey};
+
+/// How far a run has come.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Progress {
+    /// Index of the policy being run; the last one when all is done.
+    pub policy: u32,
+    /// Share of all requests of all policies that have ended, 0 to 1.
+    pub fraction: f64,
+    /// Virtual time reached under this policy.
+    pub t: Nanos,
+    /// Nothing is left to do.
+    pub done: bool,
+}
+
+/// A run of one spec.
+pub struct Session {
+    pub(crate) spec: Spec,
+    pub(crate) live: Option<Live>,
+    /// Absent in a live run whose device is not measured yet.
+    pub(crate) stage: Option<Stage>,
+}
+
+/// What a live run knows of its device.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Live {
+    pub(crate) device: String,
+    pub(crate) fallback: Option<String>,
+    pub(crate) fit: Option<Fit>,
+}
+
+/// Workload and fleets, once it is known what steps cost.
+pub(crate) struct Stage {
+    pub(crate) coefficients: Coefficients,
+    pub(crate) survey: Survey,
+    pub(crate) tenants: Vec<String>,
+    /// Arrival of every request, by index.
+    pub(crate) arrivals: Vec<Nanos>,
+    source: Source,
+    config: FleetConfig,
+    pub(crate) current: usize,
+    pub(crate) runs: Vec<Run>,
+    look: Option<Look>,
+}
+
+/// One policy's run.
+pub(crate) struct Run {
+    pub(crate) fleet: Fleet,
+    /// In order of their ends.
+    pub(crate) records: Vec<RequestRecord>,
+    /// What the executor computed; empty in a priced run.
+    pub(crate) log: Vec<Entry>,
+    keyframes: Keyframes,
+}
+
+/// Runs a priced spec to its end.
+///
+/// # Errors
+/// When the spec can not be used, or asks for the real model.
+pub fn run_priced(spec: &Spec) -> Result<Report, RunError> {
+    let mut session = Session::new(spec.clone())?;
+    while !session.advance(u32::MAX)?.done {}
+    Ok(session.report())
+}
+
+impl Session {
+    /// A run at its start. A priced one is ready; a live one measures its device when it is first advanced.
+    ///
+    /// # Errors
+    /// When the spec can not be used.
+    pub fn new(spec: Spec) -> Result<Self, RunError> {
+        catalog::check(&spec)?;
+        let mut session = Session { spec, live: None, stage: None };
+        if session.is_live() {
+            session.live = Some(Live::default());
+        } else {
+            session.stage = Some(Stage::new(&session.spec, costs::resolve(&session.spec)?)?);
+        }
+        Ok(session)
+    }
+
+    /// The spec being run.
+    pub fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    /// Steps are computed by the real model.
+    pub fn is_live(&self) -> bool {
+        self.spec.execution.mode == ExecutionMode::Tinygpt
+    }
+
+    /// Moves a priced run on by at most `max_events` events.
+    ///
+    /// # Errors
+    /// When the spec asks for the real model.
+    pub fn advance(&mut self, max_events: u32) -> Result<Progress, RunError> {
+        if self.is_live() {
+            return Err(RunError::Mode("this spec asks for the real model: hand an executor in"));
+        }
+        if let Some(stage) = &mut self.stage {
+            let mut left = max_events.max(1);
+            while left > 0 && stage.current < stage.runs.len() {
+                let run = &mut stage.runs[stage.current];
+                let piece = left.min(run.keyframes.due());
+                let poll = run.fleet.poll(Nanos::MAX, piece);
+                run.happened(piece);
+                left -= piece;
+                if poll == Poll::Done {
+                    stage.current += 1;
+                }
+            }
+        }
+        Ok(self.progress())
+    }
+
+    /// How far it has come.
+    pub fn progress(&self) -> Progress {
+        let Some(stage) = &self.stage else {
+            return Progress { policy: 0, fraction: 0.0, t: Nanos::ZERO, done: false };
+        };
+        let done = stage.current >= stage.runs.len();
+        let policy = stage.current.min(stage.runs.len() - 1);
+        let ended: u64 = stage.runs.iter().map(|run| run.records.len() as u64).sum();
+        let all = stage.survey.requests * stage.runs.len() as u64;
+        let fraction = if done { 1.0 } else { ended as f64 / all.max(1) as f64 };
+        Progress { policy: policy as u32, fraction, t: stage.runs[policy].fleet.now(), done }
+    }
+
+    /// The virtual time simulated under a policy so far.
+    pub fn simulated(&self, policy: u32) -> Nanos {
+        let run = self.stage.as_ref().and_then(|stage| stage.runs.get(policy as usize));
+        run.map_or(Nanos::ZERO, |run| run.fleet.now())
+    }
+
+    /// The result so far; that of policies not yet run is empty.
+    pub fn report(&self) -> Report {
+        report::build(self)
+    }
+
+    /// Draws a chart of the run so far.
+    ///
+    /// # Errors
+    /// When the request can not be met.
+    pub fn chart(&self, request: &ChartRequest) -> Result<Chart, SpecError> {
+        chart::draw(request, &self.chart_lanes(), &self.spec.slo)
+    }
+
+    /// What charts show: one lane for each policy that has started.
+    pub fn chart_lanes(&self) -> Vec<chart::Lane> {
+        let Some(stage) = &self.stage else { return vec![] };
+        let started = stage.runs.iter().zip(&self.spec.policies).filter(|(run, _)| run.fleet.now() > Nanos::ZERO);
+        started
+            .map(|(run, policy)| {
+                let mut ends: Vec<Option<f64>> = vec![None; stage.arrivals.len()];
+                let mut ttft: Vec<(u32, f64)> = Vec::with_capacity(run.records.len());
+                for record in &run.records {
+                    if record.outcome != servelab_fleet::Outcome::Pending
+                        && let Some(end) = ends.get_mut(record.index as usize)
+                    {
+                        *end = Some(record.end.as_secs());
+                    }
+                    ttft.extend(record.ttft().map(|ttft| (record.index, ttft.as_secs())));
+                }
+                ttft.sort_by_key(|(index, _)| *index);
+                let arrived = stage.arrivals.partition_point(|&arrival| arrival <= run.fleet.now());
+                let arrivals = || stage.arrivals.iter().map(|arrival| arrival.as_secs());
+                chart::Lane {
+                    label: catalog::policy_label(policy),
+                    ttft: ttft.iter().map(|&(index, ttft)| (stage.arrivals[index as usize].as_secs(), ttft)).collect(),
+                    spans: arrivals().zip(ends).take(arrived).collect(),
+                }
+            })
+            .collect()
+    }
+
+    /// What steps are charged, once it is known.
+    pub fn coefficients(&self) -> Option<Coefficients> {
+        self.stage.as_ref().map(|stage| stage.coefficients)
+    }
+}
+
+impl Stage {
+    /// Fleets at time zero, charged `coefficients`.
+    pub(crate) fn new(spec: &Spec, coefficients: Coefficients) -> Result<Self, RunError> {
+        let cost = CostModel::from_coefficients(&coefficients);
+        let live = spec.execution.mode == ExecutionMode::Tinygpt;
+        let engine = EngineConfig::from_spec(&spec.engine, live);
+        let measured = spec.execution.charge == Charge::Measured;
+        let config = if live {
+            FleetConfig::executed(spec.replicas, engine, cost, measured)
+        } else {
+            FleetConfig::priced(spec.replicas, engine, cost)
+        };
+        let config = FleetConfig { seed: spec.seed, ..config };
+        let rate = costs::rate_per_s(spec, &cost);
+        let source = Source::new(&spec.workload, spec.seed, spec.engine.block_tokens, rate)?;
+        let mut arrivals = Vec::with_capacity(source.total() as usize);
+        let mut copy = source.clone();
+        arrivals.extend(std::iter::from_fn(|| copy.next_request()).map(|request| request.arrival));
+        let mut stage = Stage {
+            coefficients,
+            survey: survey(&source),
+            tenants: source.tenant_names(),
+            arrivals,
+            source,
+            config,
+            current: 0,
+            runs: vec![],
+            look: None,
+        };
+        for policy in 0..spec.policies.len() {
+            let fleet = stage.fresh(spec, policy)?;
+            let keyframes = Keyframes::new(spec);
+            stage.runs.push(Run { fleet, records: vec![], log: vec![], keyframes });
+        }
+        Ok(stage)
+    }
+
+    /// A policy's fleet at time zero.
+    pub(crate) fn fresh(&self, spec: &Spec, policy: usize) -> Result<Fleet, RunError> {
+        let policy = registry::build(&spec.policies[policy])?;
+        Ok(Fleet::new(self.config.clone(), self.source.clone(), policy)?)
+    }
+
+    /// What the fleets are built with.
+    pub(crate) fn config(&self) -> &FleetConfig {
+        &self.config
+    }
+}
+
+impl Run {
+    /// Takes what ended, and keeps a state to come back to when one is due.
+    pub(crate) fn happened(&mut self, events: u32) {
+        let records = &mut self.records;
+        self.fleet.take_ended(&mut |record| records.push(record.clone()));
+        self.keyframes.passed(events, &self.fleet, self.log.len());
+    }
+}

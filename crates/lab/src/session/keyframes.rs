@@ -1,0 +1,76 @@
+//! Saved states to come back to: few, evenly spread, however long the run.
+//!
+//! A state is kept every so many events. When there are too many, every second one is dropped and the distance doubles, so at any
+//! time they are about evenly spread and coming back costs at most one distance of simulation.
+
+use servelab_engine::Nanos;
+use servelab_fleet::{Fleet, FleetState};
+use servelab_spec::experiment::Spec;
+
+/// Most states of one run.
+const MOST: usize = 64;
+
+/// KV blocks over all kept states of one run. A block is some 50 bytes of bookkeeping, so this is some 100 MB.
+const BLOCKS: u64 = 2_000_000;
+
+/// First distance between states, events. Simulating on over so many takes about a millisecond.
+const DISTANCE: u32 = 512;
+
+/// Where to come back to.
+pub(crate) struct Keyframe {
+    pub(crate) at: Nanos,
+    /// Entries of the log that had been used.
+    pub(crate) log: usize,
+    pub(crate) state: FleetState,
+}
+
+pub(crate) struct Keyframes {
+    kept: Vec<Keyframe>,
+    most: usize,
+    distance: u32,
+    since: u32,
+}
+
+impl Keyframes {
+    pub(crate) fn new(spec: &Spec) -> Self {
+        let blocks = u64::from(spec.replicas) * u64::from(spec.engine.blocks);
+        let most = (BLOCKS / blocks.max(1)).clamp(2, MOST as u64) as usize;
+        // Saving copies every block's record; as many events take longer than that.
+        let distance = DISTANCE.max(u32::try_from(blocks / 16).unwrap_or(u32::MAX));
+        Keyframes { kept: vec![], most, distance, since: 0 }
+    }
+
+    /// Events until the next state is due.
+    pub(crate) fn due(&self) -> u32 {
+        (self.distance - self.since.min(self.distance)).max(1)
+    }
+
+    /// So many events have passed (or fewer, when the run ended in them).
+    pub(crate) fn passed(&mut self, events: u32, fleet: &Fleet, log: usize) {
+        self.since = self.since.saturating_add(events);
+        if self.since < self.distance {
+            return;
+        }
+        self.since = 0;
+        self.kept.push(Keyframe { at: fleet.now(), log, state: fleet.save() });
+        if self.kept.len() > self.most {
+            let mut index = 0;
+            self.kept.retain(|_| {
+                index += 1;
+                index % 2 == 0
+            });
+            self.distance = self.distance.saturating_mul(2);
+        }
+    }
+
+    /// The last state at or before `t`.
+    pub(crate) fn before(&self, t: Nanos) -> Option<&Keyframe> {
+        let after = self.kept.partition_point(|frame| frame.at <= t);
+        after.checked_sub(1).map(|index| &self.kept[index])
+    }
+
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.kept.len()
+    }
+}

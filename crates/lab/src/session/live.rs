@@ -1,0 +1,147 @@
+//! Runs with a real model: measure the device, execute every step, keep a record.
+//!
+//! A step is executed when it is planned and charged at its virtual end, by the cost model fitted to this device or by its measured time,
+//! as the spec says. Measured times are recorded either way. The record (tokens and times, in the order in which the fleet asked) is all
+//! that a replay needs.
+
+use super::{Live, Session, Stage};
+use crate::calibrate::calibrate;
+use crate::error::RunError;
+use crate::fit::Fit;
+use crate::session::Progress;
+use serde::{Deserialize, Serialize};
+use servelab_engine::{EngineConfig, Executor, Nanos, StepOutput, StepWork};
+use servelab_fleet::{Fleet, Poll};
+
+/// What happened while a live run waited for its executor.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Entry {
+    /// A step was computed.
+    Step(LoggedStep),
+    /// The device was lost before it computed the step.
+    DeviceLost,
+}
+
+/// A computed step.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LoggedStep {
+    /// The replica.
+    pub replica: u32,
+    /// Its engine's number of the step.
+    pub step: u64,
+    /// Its virtual start.
+    pub start: Nanos,
+    /// What it computed.
+    pub work: StepWork,
+    /// Tokens and measured time.
+    pub output: StepOutput,
+}
+
+impl Entry {
+    /// Gives a fleet that waits for `replica` what was recorded.
+    pub(crate) fn feed(&self, fleet: &mut Fleet, replica: u32) -> Result<(), RunError> {
+        match self {
+            Entry::DeviceLost => fleet.device_lost(),
+            Entry::Step(step) if step.replica == replica => fleet.executed(replica, step.output.clone())?,
+            Entry::Step(step) => {
+                let text = format!("the record has a step of replica {} where {replica} has one", step.replica);
+                return Err(RunError::Damaged(text));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Session {
+    /// A live run that has not measured its device yet: the next call of [`Session::advance_live`] does that and nothing else.
+    pub fn needs_calibration(&self) -> bool {
+        self.is_live() && self.stage.is_none()
+    }
+
+    /// Measures the device and fits the cost model. Done by [`Session::advance_live`] when it is due.
+    ///
+    /// # Errors
+    /// What the executor says.
+    pub async fn calibrate<E: Executor>(&mut self, executor: &mut E) -> Result<(), RunError> {
+        if !self.is_live() {
+            return Err(RunError::Mode("a priced run has no device to measure"));
+        }
+        let fit = calibrate(executor, &EngineConfig::from_spec(&self.spec.engine, true)).await?;
+        self.begin(executor.device(), fit)
+    }
+
+    /// Starts a live run with a fit at hand.
+    pub(crate) fn begin(&mut self, device: String, fit: Fit) -> Result<(), RunError> {
+        let fallback = self.live.take().and_then(|live| live.fallback);
+        self.stage = Some(Stage::new(&self.spec, fit.coefficients)?);
+        self.live = Some(Live { device, fallback, fit: Some(fit) });
+        Ok(())
+    }
+
+    /// Moves a live run on by at most `max_steps` executed steps. The first call measures the device instead.
+    ///
+    /// # Errors
+    /// What the executor says; the step it failed at counts as not run, and the run can go on with the same or another executor (after a
+    /// loss of the device: [`Session::device_lost`]).
+    pub async fn advance_live<E: Executor>(&mut self, executor: &mut E, max_steps: u32) -> Result<Progress, RunError> {
+        if self.needs_calibration() {
+            self.calibrate(executor).await?;
+            return Ok(self.progress());
+        }
+        if !self.is_live() {
+            return Err(RunError::Mode("this spec asks for priced steps and takes no executor"));
+        }
+        if let Some(stage) = &mut self.stage {
+            let mut left = max_steps.max(1);
+            while left > 0 && stage.current < stage.runs.len() {
+                let run = &mut stage.runs[stage.current];
+                let piece = run.keyframes.due();
+                match run.fleet.poll(Nanos::MAX, piece) {
+                    Poll::Execute { replica } => {
+                        let Some(plan) = run.fleet.plan(replica) else {
+                            return Err(RunError::Damaged(format!("replica {replica} waits without a step")));
+                        };
+                        let (step, work, start) = (plan.step, plan.work, run.fleet.now());
+                        let output = executor.execute(replica, plan).await?;
+                        run.fleet.executed(replica, output.clone())?;
+                        run.log.push(Entry::Step(LoggedStep { replica, step, start, work, output }));
+                        run.happened(2);
+                        left -= 1;
+                    }
+                    Poll::Done => {
+                        run.happened(0);
+                        stage.current += 1;
+                    }
+                    Poll::Paused | Poll::Reached => run.happened(piece),
+                }
+            }
+        }
+        Ok(self.progress())
+    }
+
+    /// The device and all K and V on it are gone; `reason` goes into the report. Sequences that were running are computed again, their
+    /// tokens kept. Go on with another executor.
+    pub fn device_lost(&mut self, reason: &str) {
+        if let Some(live) = &mut self.live {
+            live.fallback = Some(reason.to_owned());
+        }
+        if let Some(stage) = &mut self.stage
+            && let Some(run) = stage.runs.get_mut(stage.current)
+        {
+            // Kept at a moment at which the fleet waits for a step, as a replay will.
+            if let Poll::Execute { .. } = run.fleet.poll(run.fleet.now(), 0) {
+                run.fleet.device_lost();
+                run.log.push(Entry::DeviceLost);
+            }
+        }
+    }
+
+    /// A sentence for the report on why the run is not where it was meant to be (a GPU that was not there).
+    pub fn set_fallback(&mut self, reason: &str) {
+        if let Some(live) = &mut self.live {
+            live.fallback = Some(reason.to_owned());
+        }
+    }
+}
