@@ -132,9 +132,16 @@ impl Engine {
         }
     }
 
-    /// Counts all but the last step of the run in flight as done; the last one stays in flight, alone. Truncate to the step in
-    /// progress first. What the steps told is delivered by the next [`Engine::commit`] or [`Engine::drain_events`].
-    pub fn settle_run(&mut self) {
+    /// Splits the run of equal steps in flight at its `begun`-th step, counted from 1: that step stays in flight, alone, and those before it
+    /// count as done. What they told is delivered by the next [`Engine::commit`] or [`Engine::drain_events`].
+    pub fn split_run(&mut self, begun: u32) {
+        self.truncate(begun);
+        self.settle_run();
+        self.after_change();
+    }
+
+    /// Counts all but the last step of the run in flight as done; the last one stays in flight, alone.
+    pub(crate) fn settle_run(&mut self) {
         let repeat = self.flight.plan.repeat;
         if !self.flight.flying || repeat <= 1 {
             return;

@@ -309,14 +309,9 @@ impl Fleet {
     /// Ends the run: whatever is still in flight is pending.
     fn finish(&mut self) {
         self.split_runs();
-        let pending: Vec<u32> = self.core.flights.requests.iter().map(|(place, _)| place).collect();
         let cut = self.core.config.horizon.is_some_and(|horizon| self.core.now >= horizon);
-        debug_assert!(cut || pending.is_empty(), "requests were lost: {pending:?}");
-        let mut records: Vec<RequestRecord> =
-            pending.into_iter().filter_map(|place| self.pending_record(place)).collect();
-        records.sort_by_key(|record| record.index);
-        self.core.counts.pending = records.len() as u64;
-        self.core.ended.append(&mut records);
+        debug_assert!(cut || self.core.flights.requests.len() == 0, "requests were lost at {:?}", self.core.now);
+        self.pend();
         self.core.done = true;
     }
 

@@ -2,7 +2,7 @@
 
 use super::decisions::DecisionRecord;
 use super::flights::{Attempt, InFlight};
-use super::timers::Timer;
+use super::timers::{Timer, Timers};
 use super::{Core, Fleet};
 use crate::clients::{After, Failure};
 use crate::gateway::{Gateway, Verdict};
@@ -243,17 +243,33 @@ impl Fleet {
         }
     }
 
-    /// Removes the request at `place` at the horizon.
-    pub(super) fn pending_record(&mut self, place: u32) -> Option<RequestRecord> {
+    /// Removes everything in flight at the horizon and records it as pending, in order of request.
+    pub(super) fn pend(&mut self) {
         let core = &mut self.core;
-        let id = core.flights.attempts.iter().find(|(_, attempt)| attempt.request == place).map(|(_, a)| a.id);
-        let attempt = id.and_then(|id| core.flights.end(id));
-        let flight = core.flights.requests.remove(place)?;
-        let mut told = record(&flight, attempt.as_ref(), core.now, Outcome::Pending);
-        if let Some(attempt) = &attempt {
-            told.output = core.replicas[attempt.replica as usize].model.get().output(attempt.id).to_vec();
+        let mut sent: Vec<SequenceId> = core.flights.attempts.iter().map(|(_, attempt)| attempt.id).collect();
+        // The latest attempt of a request speaks for it.
+        sent.sort_unstable();
+        let mut records: Vec<RequestRecord> = Vec::with_capacity(core.flights.requests.len());
+        for id in sent.into_iter().rev() {
+            let Some(attempt) = core.flights.end(id) else { continue };
+            let model = core.replicas[attempt.replica as usize].model.get();
+            let output = model.output(id).to_vec();
+            if let Some(flight) = core.flights.requests.remove(attempt.request) {
+                records.push(RequestRecord { output, ..record(&flight, Some(&attempt), core.now, Outcome::Pending) });
+            }
         }
-        Some(told)
+        let waiting: Vec<u32> = core.flights.requests.iter().map(|(place, _)| place).collect();
+        for place in waiting {
+            if let Some(flight) = core.flights.requests.remove(place) {
+                records.push(record(&flight, None, core.now, Outcome::Pending));
+            }
+        }
+        core.signals.fill(LocalSignals::default());
+        core.timers = Timers::default();
+        while core.gateway.release().is_some() {}
+        records.sort_by_key(|record| record.index);
+        core.counts.pending += records.len() as u64;
+        core.ended.append(&mut records);
     }
 }
 

@@ -265,8 +265,7 @@ impl ReplicaModel for EngineReplica {
             let start = flight.start + elapsed;
             self.remember(Run { end: start, ..step });
             self.busy += elapsed;
-            self.engine.truncate(done + 1);
-            self.engine.settle_run();
+            self.engine.split_run(done + 1);
             if let Some(plan) = self.engine.in_flight() {
                 let cost = self.cost.run(&plan.work, plan.repeat);
                 self.flight = Some(Flight { start, cost: Some(cost), end: start + self.clock.preview(cost) });

@@ -1,0 +1,65 @@
+//! Fleets to test with.
+#![allow(dead_code, clippy::unwrap_used)]
+
+use servelab_engine::{CostModel, EngineConfig, Nanos};
+use servelab_fleet::{Fleet, FleetConfig, Poll, ReplicaStats, RequestRecord, registry};
+use servelab_spec::experiment::{Coefficients, EngineSpec, MultiTenantSpec, PolicySpec, WorkloadSpec};
+use servelab_workload::Source;
+
+/// A cost model of a small model on a slow device; the odd digits leave remainders below a nanosecond.
+pub fn cost() -> CostModel {
+    CostModel::from_coefficients(&Coefficients {
+        step_us: 2000.000_123,
+        prefill_token_us: 80.000_457,
+        prefill_context_us: 0.020_011,
+        decode_sequence_us: 900.000_789,
+        decode_context_us: 1.500_333,
+    })
+}
+
+pub fn engine(spec: EngineSpec) -> EngineConfig {
+    EngineConfig::from_spec(&spec, false)
+}
+
+pub fn unguarded() -> PolicySpec {
+    PolicySpec::named("prefix_affinity").with("guard", 0.0)
+}
+
+pub fn policies() -> Vec<PolicySpec> {
+    vec![
+        PolicySpec::named("round_robin"),
+        PolicySpec::named("least_tokens"),
+        PolicySpec::named("least_tokens").with("ties", 1.0),
+        PolicySpec::named("prefix_affinity"),
+        unguarded(),
+    ]
+}
+
+pub fn book() -> Source {
+    Source::new(&WorkloadSpec::BookTrace, 0, 16, 1.0).unwrap()
+}
+
+pub fn tenants(sizes: MultiTenantSpec, seed: u64, rate: f64) -> Source {
+    Source::new(&WorkloadSpec::MultiTenant(sizes), seed, 16, rate).unwrap()
+}
+
+pub fn fleet(config: FleetConfig, source: Source, policy: &PolicySpec) -> Fleet {
+    Fleet::new(config, source, registry::build(policy).unwrap()).unwrap()
+}
+
+/// Runs to the end.
+pub fn finish(fleet: &mut Fleet) -> Vec<RequestRecord> {
+    assert_eq!(fleet.poll(Nanos::MAX, u32::MAX), Poll::Done);
+    let mut records = Vec::new();
+    fleet.take_ended(&mut |record| records.push(record.clone()));
+    fleet.check().unwrap();
+    records
+}
+
+pub fn stats(fleet: &Fleet) -> Vec<ReplicaStats> {
+    fleet.replica_stats().collect()
+}
+
+pub fn reuse(fleet: &Fleet) -> (u64, u64) {
+    fleet.replica_stats().fold((0, 0), |(hit, all), stats| (hit + stats.hit_tokens, all + stats.prompt_tokens))
+}

@@ -1,0 +1,92 @@
+//! F8: runs of equal steps change speed and nothing else.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::*;
+use proptest::prelude::*;
+use servelab_engine::Nanos;
+use servelab_fleet::{FleetConfig, Poll};
+use servelab_spec::experiment::{EngineSpec, MultiTenantSpec, PolicySpec};
+use servelab_workload::Source;
+
+/// Everything a run tells, as text: records, totals and, at some instants on the way, the whole picture.
+fn told(
+    config: &FleetConfig,
+    source: &Source,
+    policy: &PolicySpec,
+    max_repeat: u32,
+    pictures: &[Nanos],
+) -> (String, u64) {
+    let config = FleetConfig { max_repeat, ..config.clone() };
+    let mut fleet = fleet(config, source.clone(), policy);
+    let mut text = String::new();
+    for &at in pictures {
+        if fleet.poll(at, u32::MAX) == Poll::Reached {
+            assert_eq!(fleet.now(), at);
+            text += &serde_json::to_string(&fleet.frame(0)).unwrap();
+        }
+    }
+    let mut events = 0;
+    while fleet.poll(Nanos::MAX, 1) == Poll::Paused {
+        events += 1;
+    }
+    let mut records = Vec::new();
+    fleet.take_ended(&mut |record| records.push(record.clone()));
+    text += &serde_json::to_string(&(&records, stats(&fleet), fleet.counts(), fleet.now())).unwrap();
+    (text, events)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..Default::default() })]
+    #[test]
+    fn runs_are_invisible(
+        seed in 0u64..1 << 53,
+        replicas in 1u32..6,
+        policy in 0usize..5,
+        blocks in 12u32..60,
+        max_batch in 1u32..9,
+        rate in 1.0..60.0f64,
+        output_max in 1u32..120,
+        chunked: bool,
+        prefix_cache: bool,
+        horizon in prop::option::of(0u64..20_000_000_000),
+        mut pictures in prop::collection::vec(0u64..8_000_000_000, 0..4),
+    ) {
+        let spec = EngineSpec { blocks, max_batch, chunked_prefill: chunked, prefix_cache, token_budget: 64, ..Default::default() };
+        let sizes = MultiTenantSpec {
+            requests: 60,
+            tenants: 4,
+            system_min: 20,
+            system_max: 70,
+            output_min: 1,
+            output_max,
+            ..Default::default()
+        };
+        pictures.sort_unstable();
+        let pictures: Vec<Nanos> = pictures.into_iter().map(Nanos).collect();
+        let source = tenants(sizes, seed, rate);
+        let config = FleetConfig { seed, horizon: horizon.map(Nanos), ..FleetConfig::priced(replicas, engine(spec), cost()) };
+        let policy = &policies()[policy];
+        let (single, _) = told(&config, &source, policy, 1, &pictures);
+        for max_repeat in [2, 7, 1 << 20] {
+            let (run, _) = told(&config, &source, policy, max_repeat, &pictures);
+            prop_assert_eq!(&run, &single, "max_repeat {}", max_repeat);
+        }
+    }
+}
+
+/// The same, where it pays: long outputs, so that runs are long and interrupted often.
+#[test]
+fn runs_are_long_and_still_invisible() {
+    let sizes = MultiTenantSpec { requests: 200, output_min: 200, output_max: 400, ..Default::default() };
+    let spec = EngineSpec { blocks: 384, ..Default::default() };
+    for policy in policies() {
+        let config = FleetConfig::priced(4, engine(spec), cost());
+        let source = tenants(sizes.clone(), 5, 1.0);
+        let (single, all) = told(&config, &source, &policy, 1, &[]);
+        let (run, few) = told(&config, &source, &policy, 1 << 20, &[]);
+        assert_eq!(run, single);
+        assert!(few * 10 < all, "{few} events instead of {all}");
+    }
+}
