@@ -1,5 +1,7 @@
 //! What a replica's engine is built with.
 
+use crate::error::Refusal;
+use crate::request::SequenceRequest;
 use serde::{Deserialize, Serialize};
 use servelab_spec::experiment::EngineSpec;
 use thiserror::Error;
@@ -81,6 +83,43 @@ impl EngineConfig {
         if u64::from(self.blocks) * u64::from(self.block_tokens) > u64::from(u32::MAX) {
             let most = u32::MAX / self.block_tokens;
             return Err(ConfigError { field: "blocks", value: self.blocks, least: 1, most });
+        }
+        Ok(())
+    }
+
+    /// Whether a request makes sense and fits an empty engine with these settings. It is judged by its output
+    /// budget, never by its true length.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn can_serve(&self, request: &SequenceRequest) -> Result<(), Refusal> {
+        let SequenceRequest { prompt, max_tokens, output_tokens, .. } = request;
+        let (max_tokens, output_tokens) = (*max_tokens, *output_tokens);
+        if prompt.len == 0 {
+            return Err(Refusal::EmptyPrompt);
+        }
+        if max_tokens == 0 {
+            return Err(Refusal::NoOutput);
+        }
+        if output_tokens == 0 || output_tokens > max_tokens {
+            return Err(Refusal::OutputLength { output_tokens, max_tokens });
+        }
+        let tokens = u64::from(prompt.len) + u64::from(max_tokens);
+        if tokens > u64::from(self.max_context) {
+            return Err(Refusal::TooLong { tokens, max_context: self.max_context });
+        }
+        // The last token is never fed back, so it needs no slot.
+        let needed = (tokens - 1).div_ceil(u64::from(self.block_tokens));
+        if needed > u64::from(self.blocks) {
+            return Err(Refusal::TooManyBlocks { needed, blocks: self.blocks });
+        }
+        let (keys, expected) = (prompt.full_blocks(), prompt.len / self.block_tokens);
+        if self.prefix_cache && keys != expected {
+            return Err(Refusal::Keys { len: prompt.len, keys, expected });
+        }
+        let given = prompt.tokens.as_ref().map(|tokens| tokens.len() as u32);
+        if given.unwrap_or(if self.materialise { 0 } else { prompt.len }) != prompt.len {
+            return Err(Refusal::Tokens { len: prompt.len, given: given.unwrap_or(0) });
         }
         Ok(())
     }

@@ -55,6 +55,17 @@ impl CostModel {
         let total = first.max(1) * repeat + growth;
         Picos(u64::try_from(total).unwrap_or(u64::MAX))
     }
+
+    /// Of a run of `repeat` equal steps, how many have begun when `elapsed` has passed since its start: the step in progress, counted from 1.
+    /// A step that ends at this very instant is still in progress. `clock` is the replica's, as it was at the start.
+    pub fn steps_begun(&self, work: &StepWork, repeat: u32, clock: &CostClock, elapsed: Nanos) -> u32 {
+        let (mut begun, mut most) = (1, repeat.max(1));
+        while begun < most {
+            let middle = begun + (most - begun) / 2;
+            if clock.preview(self.run(work, middle)) >= elapsed { most = middle } else { begun = middle + 1 }
+        }
+        begun
+    }
 }
 
 /// Turns picoseconds into the nanoseconds of a replica's clock, carrying the remainder.

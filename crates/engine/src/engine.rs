@@ -120,34 +120,7 @@ impl Engine {
     /// # Errors
     /// Why it would not.
     pub fn admissible(&self, request: &SequenceRequest) -> Result<(), Refusal> {
-        let SequenceRequest { prompt, max_tokens, output_tokens, .. } = request;
-        let (max_tokens, output_tokens) = (*max_tokens, *output_tokens);
-        if prompt.len == 0 {
-            return Err(Refusal::EmptyPrompt);
-        }
-        if max_tokens == 0 {
-            return Err(Refusal::NoOutput);
-        }
-        if output_tokens == 0 || output_tokens > max_tokens {
-            return Err(Refusal::OutputLength { output_tokens, max_tokens });
-        }
-        let tokens = u64::from(prompt.len) + u64::from(max_tokens);
-        if tokens > u64::from(self.config.max_context) {
-            return Err(Refusal::TooLong { tokens, max_context: self.config.max_context });
-        }
-        // The last token is never fed back, so it needs no slot.
-        let needed = (tokens - 1).div_ceil(u64::from(self.config.block_tokens));
-        if needed > u64::from(self.config.blocks) {
-            return Err(Refusal::TooManyBlocks { needed, blocks: self.config.blocks });
-        }
-        let (keys, expected) = (prompt.full_blocks(), prompt.len / self.config.block_tokens);
-        if self.config.prefix_cache && keys != expected {
-            return Err(Refusal::Keys { len: prompt.len, keys, expected });
-        }
-        let given = prompt.tokens.as_ref().map(|tokens| tokens.len() as u32);
-        if given.unwrap_or(if self.config.materialise { 0 } else { prompt.len }) != prompt.len {
-            return Err(Refusal::Tokens { len: prompt.len, given: given.unwrap_or(0) });
-        }
+        self.config.can_serve(request)?;
         match self.sequences.place(request.id) {
             Some(_) => Err(Refusal::Duplicate { id: request.id }),
             None => Ok(()),
@@ -163,6 +136,8 @@ impl Engine {
         let Some(place) = self.sequences.place(id) else { return false };
         if let Some(at) = self.waiting.iter().position(|&other| other == place) {
             self.waiting.remove(at);
+            // Its place may go to another, which is not blocked.
+            self.scratch.blocked = None;
         } else {
             if self.flight.places.contains(&place) {
                 self.settle_run();

@@ -65,9 +65,9 @@ fn check_queues(engine: &Engine) -> Result<(), InvariantViolation> {
     for &place in engine.waiting.iter().chain(&engine.running) {
         let Some(sequence) = engine.sequences.get(place) else { continue };
         let Sequence { request, computed, outputs, output, .. } = sequence;
-        let tokens = u64::from(request.prompt.len) + u64::from(request.max_tokens);
         let id = request.id.0;
-        ensure(tokens <= u64::from(engine.config.max_context), "E9", || format!("sequence {id} can not fit"))?;
+        let fits = engine.config.can_serve(request);
+        ensure(fits.is_ok(), "E9", || format!("sequence {id} should have been refused: {fits:?}"))?;
         ensure(*outputs < request.output_tokens, "E9", || format!("sequence {id} outlives its length"))?;
         ensure(*computed < sequence.total(), "E9", || format!("sequence {id} has {computed} tokens computed"))?;
         ensure(output.len() <= *outputs as usize, "E9", || format!("sequence {id} has too many token ids"))?;
@@ -80,6 +80,8 @@ fn check_flight(engine: &Engine) -> Result<(), InvariantViolation> {
     let items = &flight.plan.items;
     ensure(items.len() == flight.places.len(), "E10", || "items and places differ".into())?;
     ensure(flight.flying != items.is_empty(), "E10", || "an empty step is in flight".into())?;
+    let landed = flight.admitted.is_empty() && flight.published.is_empty();
+    ensure(flight.flying || landed, "E10", || "a step left something in flight".into())?;
     ensure(flight.admitted.len() == flight.readmitted.len(), "E10", || "admissions differ".into())?;
     ensure(flight.plan.repeat <= 1 || items.iter().all(|item| item.decode), "E10", || "a run of prefills".into())?;
     for &place in &flight.admitted {
@@ -148,9 +150,9 @@ fn check_tables(engine: &Engine) -> Result<(), InvariantViolation> {
 
 fn check_stats(engine: &Engine) -> Result<(), InvariantViolation> {
     let stats = &engine.stats;
-    let gone = stats.finished + stats.cancelled;
+    let gone = stats.finished.saturating_add(stats.cancelled);
     let here = engine.sequences.len() as u64;
-    ensure(stats.submitted == gone + here, "E11", || {
+    ensure(stats.submitted == gone.saturating_add(here), "E11", || {
         format!("{} submitted, {gone} gone and {here} here", stats.submitted)
     })?;
     ensure(stats.hit_tokens <= stats.prompt_tokens, "E11", || "more hits than prompt tokens".into())?;

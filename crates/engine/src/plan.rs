@@ -74,6 +74,7 @@ impl StepPlan {
 
     /// Forgets the step but keeps the buffers.
     pub fn clear(&mut self) {
+        self.step = 0;
         self.repeat = 1;
         self.work = StepWork::default();
         self.items.clear();

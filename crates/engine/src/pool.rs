@@ -14,7 +14,7 @@ pub(crate) const NONE: u32 = u32::MAX;
 struct Entry {
     /// Block tables that hold it. 0: it is in the free queue.
     refs: u32,
-    /// Neighbours in the free queue, meaningless while held.
+    /// Neighbours in the free queue; NONE while held.
     prev: u32,
     next: u32,
 }
@@ -118,6 +118,8 @@ impl BlockPool {
         } else {
             self.entries[next as usize].prev = prev;
         }
+        let entry = &mut self.entries[block as usize];
+        (entry.prev, entry.next) = (NONE, NONE);
         self.free -= 1;
     }
 

@@ -316,3 +316,19 @@ fn the_watermark_concerns_admission_beside_others_only() {
     run(&mut engine);
     assert_eq!(engine.stats().finished, 3);
 }
+
+/// A request that takes the place of a cancelled one does not inherit that the other did not fit.
+#[test]
+fn a_newcomer_is_not_blocked_by_a_cancelled_head() {
+    let mut engine = Engine::new(EngineConfig { prefix_cache: false, ..config(4) }).unwrap();
+    engine.submit(Nanos::ZERO, request(1, &range(0, 6), 3)).unwrap();
+    assert_eq!(plan(&mut engine).len(), 1);
+    engine.submit(Nanos::ZERO, request(2, &range(0, 12), 1)).unwrap();
+    commit(&mut engine);
+    // Three blocks beside two of four.
+    assert_eq!(plan(&mut engine).len(), 1);
+    assert!(engine.cancel(Nanos::ZERO, SequenceId(2)));
+    engine.submit(Nanos::ZERO, request(3, &range(0, 4), 1)).unwrap();
+    commit(&mut engine);
+    assert_eq!(plan(&mut engine).len(), 2);
+}

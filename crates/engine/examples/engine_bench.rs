@@ -1,0 +1,225 @@
+//! How fast one priced engine runs on this machine: `cargo run --release --example engine_bench [--json]`.
+//!
+//! Each row serves the same kind of work as a fleet would give one replica: Poisson arrivals at about nine tenths of its
+//! capacity, tenants with common beginnings, keys only. Steps count single decode steps, plans the calls that made them.
+#![allow(clippy::print_stdout, clippy::unwrap_used, clippy::disallowed_methods, missing_docs)]
+
+use servelab_engine::random::Stream;
+use servelab_engine::{
+    BlockKey, CostClock, CostModel, Engine, EngineConfig, EngineEvent, Nanos, Prompt, Sampling, SequenceId,
+    SequenceRequest, StepOutput,
+};
+use std::sync::Arc;
+use std::time::Instant;
+
+struct Case {
+    name: &'static str,
+    config: EngineConfig,
+    cost: CostModel,
+    requests: u64,
+    tenants: u64,
+    common: u32,
+    own: (u32, u32),
+    output: (u32, u32),
+    rate: f64,
+}
+
+struct Result {
+    name: &'static str,
+    steps: f64,
+    plans: f64,
+    requests: f64,
+    tokens: f64,
+    reuse: f64,
+    speed: f64,
+}
+
+fn run(case: &Case, most: u32) -> Result {
+    let block_tokens = case.config.block_tokens;
+    let commons: Vec<Arc<[BlockKey]>> = (0..case.tenants)
+        .map(|tenant| {
+            let keys = (0..case.common / block_tokens)
+                .scan(BlockKey::root(tenant), |key, at| {
+                    *key = key.child(&[at]);
+                    Some(*key)
+                })
+                .collect::<Vec<_>>();
+            keys.into()
+        })
+        .collect();
+    let mut stream = Stream::new(1, b"bench");
+    let mut arrivals = Vec::new();
+    let mut at = 0.0;
+    for id in 0..case.requests {
+        at += stream.exponential() / case.rate;
+        let tenant = stream.below(case.tenants);
+        let len = case.common + stream.between(case.own.0, case.own.1);
+        let shared = case.common / block_tokens;
+        let own = (shared..len / block_tokens).map(|_| BlockKey(stream.next_u64())).collect();
+        let output = stream.between(case.output.0, case.output.1);
+        arrivals.push((
+            Nanos::from_secs(at),
+            SequenceRequest {
+                id: SequenceId(id),
+                prompt: Prompt {
+                    len,
+                    shared_keys: commons[tenant as usize].clone(),
+                    own_keys: own,
+                    tail: BlockKey(stream.next_u64()),
+                    tokens: None,
+                },
+                max_tokens: output,
+                output_tokens: output,
+                ignore_eos: true,
+                sampling: Sampling::default(),
+                tenant: tenant as u32,
+                output_seed: 0,
+            },
+        ));
+    }
+
+    let begun = Instant::now();
+    let mut engine = Engine::new(case.config.clone()).unwrap();
+    let mut clock = CostClock::default();
+    let mut events = Vec::new();
+    let (mut now, mut plans, mut finished) = (Nanos::ZERO, 0u64, 0u64);
+    let mut arrivals = arrivals.into_iter().peekable();
+    let none = StepOutput::default();
+    loop {
+        while let Some((_, request)) = arrivals.next_if(|(at, _)| *at <= now) {
+            engine.submit(now, request).unwrap();
+        }
+        let Some(plan) = engine.plan(now, most) else {
+            match arrivals.peek() {
+                Some((at, _)) => now = *at,
+                None => break,
+            }
+            continue;
+        };
+        plans += 1;
+        let (work, mut repeat) = (plan.work, plan.repeat);
+        let mut end = now + clock.preview(case.cost.run(&work, repeat));
+        while let Some((at, request)) = arrivals.next_if(|(at, _)| *at <= end) {
+            if engine.arrival_interrupts() {
+                repeat = case.cost.steps_begun(&work, repeat, &clock, at.since(now));
+                engine.truncate(repeat);
+                end = now + clock.preview(case.cost.run(&work, repeat));
+            }
+            engine.submit(at, request).unwrap();
+        }
+        clock.charge(case.cost.run(&work, repeat));
+        now = end;
+        engine.commit(now, &none, &mut events).unwrap();
+        finished += events.drain(..).filter(|event| matches!(event, EngineEvent::Finished { .. })).count() as u64;
+    }
+    let seconds = begun.elapsed().as_secs_f64();
+    assert_eq!(finished, case.requests);
+    let stats = engine.stats();
+    Result {
+        name: case.name,
+        steps: stats.steps as f64 / seconds,
+        plans: plans as f64 / seconds,
+        requests: case.requests as f64 / seconds,
+        tokens: stats.generated_tokens as f64 / seconds,
+        reuse: stats.reuse(),
+        speed: now.as_secs() / seconds,
+    }
+}
+
+fn main() {
+    // About a TinyGPT replica in a browser, and about an 8-billion-parameter model on a large GPU.
+    let small = CostModel {
+        step: 2_000_000_000,
+        prefill_token: 400_000_000,
+        prefill_context: 100_000,
+        decode_sequence: 500_000_000,
+        decode_context: 1_000_000,
+    };
+    let large = CostModel {
+        step: 8_000_000_000,
+        prefill_token: 40_000_000,
+        prefill_context: 1_000,
+        decode_sequence: 20_000_000,
+        decode_context: 100_000,
+    };
+    let big = EngineConfig {
+        blocks: 20_000,
+        max_batch: 128,
+        token_budget: 8192,
+        max_context: 32_768,
+        ..EngineConfig::default()
+    };
+    let cases = [
+        Case {
+            name: "default replica, chat",
+            config: EngineConfig::default(),
+            cost: small,
+            requests: 100_000,
+            tenants: 6,
+            common: 400,
+            own: (33, 125),
+            output: (16, 32),
+            rate: 8.0,
+        },
+        Case {
+            name: "default replica, long answers",
+            config: EngineConfig::default(),
+            cost: small,
+            requests: 50_000,
+            tenants: 6,
+            common: 400,
+            own: (33, 125),
+            output: (100, 300),
+            rate: 3.5,
+        },
+        Case {
+            name: "default replica, no cache",
+            config: EngineConfig { prefix_cache: false, ..EngineConfig::default() },
+            cost: small,
+            requests: 50_000,
+            tenants: 6,
+            common: 400,
+            own: (33, 125),
+            output: (100, 300),
+            rate: 2.0,
+        },
+        Case {
+            name: "large GPU, long prompts",
+            config: big,
+            cost: large,
+            requests: 50_000,
+            tenants: 50,
+            common: 2048,
+            own: (200, 6000),
+            output: (100, 500),
+            rate: 5.0,
+        },
+    ];
+    let json = std::env::args().any(|argument| argument == "--json");
+    if !json {
+        println!("| case | plans at once | steps/s | plans/s | requests/s | tokens/s | reuse | × real time |");
+        println!("|---|---|---|---|---|---|---|---|");
+    }
+    for case in &cases {
+        for (most, label) in [(1, "1"), (u32::MAX, "runs")] {
+            let r = run(case, most);
+            if json {
+                println!(
+                    "{{\"case\":\"{}\",\"plans_at_once\":\"{label}\",\"steps_per_s\":{:.0},\"plans_per_s\":{:.0},\"requests_per_s\":{:.0},\"tokens_per_s\":{:.0}}}",
+                    r.name, r.steps, r.plans, r.requests, r.tokens
+                );
+            } else {
+                println!(
+                    "| {} | {label} | {:.2} M | {:.2} M | {:.0} k | {:.1} M | {:.2} | {:.0} |",
+                    r.name,
+                    r.steps / 1e6,
+                    r.plans / 1e6,
+                    r.requests / 1e3,
+                    r.tokens / 1e6,
+                    r.reuse,
+                    r.speed
+                );
+            }
+        }
+    }
+}
