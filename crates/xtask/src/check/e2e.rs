@@ -59,8 +59,7 @@ pub(super) fn stage(session: &Session<'_>) -> Result<Tally> {
 
 /// The harness against pages made to break its rules: a harness that misses an error makes every test worthless.
 pub(super) fn harness(session: &Session<'_>) -> Result<Tally> {
-    let folder = session.context.root.join("tests/e2e/harness");
-    let command = Command::new("node").arg(folder.join("run.mjs"));
+    let command = Command::new("node").arg(session.context.root.join("tests/e2e/run.mjs")).arg("--harness");
     count_tests(command.env("SERVELAB_BROWSER", &session.prepared.browser()?.program).dir(&session.context.root))
 }
 

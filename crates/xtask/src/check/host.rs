@@ -7,7 +7,7 @@ use super::{HOST_CRATES, Session};
 use crate::process::Command;
 
 pub(super) fn fmt(session: &Session<'_>) -> Result<Tally> {
-    check(cargo(session).args(["fmt", "--all", "--check"]))
+    check(cargo(session).args(["fmt", "--all", "--", "--check", "-l"]))
 }
 
 pub(super) fn lint(session: &Session<'_>) -> Result<Tally> {
