@@ -1,1 +1,42 @@
-//! .
+//! TinyGPT on burn: a real transformer over paged KV tensors, an executor for the engine's step plans.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`config`] | [`TinyGptConfig`]: the network's shape |
+//! | [`weights`] | [`Weights`]: plain f32 slices, random from a seed |
+//! | [`tokenizer`] | [`Tokenizer`] and the byte tokenizer |
+//! | [`kv`] | [`KvCache`]: one replica's paged tensors |
+//! | [`batch`] | a step plan, checked and laid out in rows |
+//! | [`forward`] | the order of a step, and [`Kernels`]: the seam to what computes it |
+//! | [`portable`] | kernels in burn's own operations, for every device |
+//! | [`cpu`] | SIMD kernels over flex tensors |
+//! | [`sampling`] | from logits to a token |
+//! | [`executor`] | [`TinyGptExecutor`]: replicas on shared weights |
+//! | [`bench`] | how fast a device runs it |
+
+pub mod batch;
+pub mod bench;
+pub mod config;
+#[cfg(feature = "flex")]
+pub mod cpu;
+pub mod executor;
+pub mod forward;
+#[cfg(feature = "webgpu")]
+pub mod gpu;
+pub mod kv;
+pub mod portable;
+pub mod rope;
+pub mod sampling;
+pub mod tokenizer;
+pub mod weights;
+
+pub use batch::Batch;
+pub use config::{ConfigError, TinyGptConfig};
+#[cfg(feature = "flex")]
+pub use cpu::CpuKernels;
+pub use executor::{Clock, TinyGptExecutor};
+pub use forward::Kernels;
+pub use kv::{KvCache, KvShape};
+pub use portable::Portable;
+pub use tokenizer::{ByteTokenizer, Tokenizer};
+pub use weights::Weights;

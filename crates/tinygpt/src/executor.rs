@@ -1,0 +1,108 @@
+//! The engine's executor: N replicas on one set of weights.
+
+use crate::batch::Batch;
+use crate::config::TinyGptConfig;
+use crate::forward::{Kernels, forward};
+use crate::kv::{KvCache, KvShape};
+use crate::sampling::Sampler;
+use servelab_engine::{ExecuteError, Executor, StepOutput, StepPlan};
+
+/// Tells the time in seconds since some instant; handed in, because this crate knows no clock.
+pub type Clock = Box<dyn Fn() -> f64>;
+
+/// Computes steps for any number of replicas that share one set of weights, each with KV tensors of its own, made when it is first named.
+pub struct TinyGptExecutor<K> {
+    kernels: K,
+    shape: KvShape,
+    clock: Option<Clock>,
+    replicas: Vec<Option<KvCache>>,
+    batch: Batch,
+    logits: Vec<f32>,
+    sampler: Sampler,
+}
+
+impl<K: Kernels> TinyGptExecutor<K> {
+    /// An executor whose replicas have `shape` blocks. With a clock it measures each step, from the plan in hand to the tokens in hand.
+    pub fn new(kernels: K, shape: KvShape, clock: Option<Clock>) -> Self {
+        TinyGptExecutor {
+            kernels,
+            shape,
+            clock,
+            replicas: Vec::new(),
+            batch: Batch::default(),
+            logits: Vec::new(),
+            sampler: Sampler::default(),
+        }
+    }
+
+    /// The network's shape.
+    pub fn config(&self) -> &TinyGptConfig {
+        self.kernels.config()
+    }
+
+    /// Blocks of each replica.
+    pub fn shape(&self) -> KvShape {
+        self.shape
+    }
+
+    /// Drops every replica's KV; later ones have `shape` blocks. The weights stay.
+    pub fn reset(&mut self, shape: KvShape) {
+        self.shape = shape;
+        self.replicas.clear();
+    }
+
+    /// Drops one replica's KV.
+    pub fn drop_replica(&mut self, replica: u32) {
+        if let Some(cache) = self.replicas.get_mut(replica as usize) {
+            *cache = None;
+        }
+    }
+
+    /// One replica's KV, made if it is not there yet.
+    ///
+    /// # Errors
+    /// When the device can not hold it.
+    pub fn cache(&mut self, replica: u32) -> Result<&mut KvCache, ExecuteError> {
+        let index = replica as usize;
+        if self.replicas.len() <= index {
+            self.replicas.resize_with(index + 1, || None);
+        }
+        let entry = &mut self.replicas[index];
+        if entry.is_none() {
+            *entry = Some(self.kernels.new_cache(self.shape)?);
+        }
+        Ok(entry.as_mut().expect("just made"))
+    }
+
+    /// Computes a step and gives the logits of the sampled rows, one row of `vocabulary` after the other.
+    ///
+    /// # Errors
+    /// As [`Executor::execute`].
+    pub async fn logits(&mut self, replica: u32, plan: &StepPlan) -> Result<&[f32], ExecuteError> {
+        self.batch.fill(plan, self.kernels.config(), self.shape)?;
+        self.cache(replica)?;
+        let cache = self.replicas[replica as usize].as_mut().expect("just made");
+        forward(&mut self.kernels, cache, &self.batch, &mut self.logits).await?;
+        Ok(&self.logits)
+    }
+}
+
+impl<K: Kernels> Executor for TinyGptExecutor<K> {
+    async fn execute(&mut self, replica: u32, plan: &StepPlan) -> Result<StepOutput, ExecuteError> {
+        let began = self.clock.as_ref().map(|clock| clock());
+        self.logits(replica, plan).await?;
+        let rows = self.logits.chunks_exact(self.kernels.config().vocabulary);
+        let sampled = plan.items.iter().filter(|item| item.sample);
+        let sampler = &mut self.sampler;
+        let tokens = sampled
+            .zip(rows)
+            .map(|(item, row)| sampler.choose(row, &item.sampling, item.output_index))
+            .collect();
+        let seconds = began.zip(self.clock.as_ref()).map(|(began, clock)| clock() - began);
+        Ok(StepOutput { tokens, seconds })
+    }
+
+    fn device(&self) -> String {
+        self.kernels.device()
+    }
+}

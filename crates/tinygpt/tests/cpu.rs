@@ -1,0 +1,103 @@
+//! The promises of `common::suite` on the host's CPU, for both sets of kernels, and what only the CPU kernels promise.
+#![cfg(all(feature = "flex", not(target_arch = "wasm32")))]
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+mod common;
+
+use burn::tensor::Device;
+use common::desk::{Desk, Line};
+use common::suite::{self, CPU_TOLERANCE, SHAPE, WAYS, weights};
+use pollster::block_on;
+use servelab_tinygpt::{CpuKernels, KvShape, Portable, TinyGptConfig, Weights};
+
+fn cpu(weights: &Weights, shape: KvShape) -> Desk<CpuKernels> {
+    Desk::new(CpuKernels::new(weights), weights, shape)
+}
+
+fn portable(weights: &Weights, shape: KvShape) -> Desk<Portable> {
+    Desk::new(Portable::new(weights, &Device::flex()), weights, shape)
+}
+
+#[test]
+fn cpu_kernels_agree_with_the_oracle() {
+    for (config, prompt, steps) in [(TinyGptConfig::small(), 200, 40), (TinyGptConfig::default(), 150, 20)] {
+        let weights = weights(&config, 11);
+        let prompt = suite::prompt(12, prompt);
+        let worst = block_on(suite::logits_agree(&mut cpu(&weights, SHAPE), &weights, &prompt, steps, CPU_TOLERANCE));
+        println!("{} parameters: largest deviation {worst:.1e}", config.parameters());
+    }
+}
+
+#[test]
+fn portable_operations_agree_with_the_oracle() {
+    for (config, prompt, steps) in [(TinyGptConfig::small(), 200, 40), (TinyGptConfig::default(), 70, 5)] {
+        let weights = weights(&config, 13);
+        let prompt = suite::prompt(14, prompt);
+        let mut desk = portable(&weights, SHAPE);
+        let worst = block_on(suite::logits_agree(&mut desk, &weights, &prompt, steps, CPU_TOLERANCE));
+        println!("{} parameters: largest deviation {worst:.1e}", config.parameters());
+    }
+}
+
+#[test]
+fn shapes_beyond_the_reference_agree_with_the_oracle() {
+    let small = TinyGptConfig::small();
+    let shapes = [
+        TinyGptConfig { heads: 8, kv_heads: 8, ..small.clone() },
+        TinyGptConfig { width: 96, heads: 6, kv_heads: 1, vocabulary: 517, ..small.clone() },
+        TinyGptConfig { width: 96, heads: 6, kv_heads: 2, hidden: 40, layers: 1, ..small.clone() },
+    ];
+    for (config, block_tokens) in shapes.iter().zip([8, 16, 5]).chain([(&small, 1), (&small, 64)]) {
+        let weights = weights(config, 15);
+        let shape = KvShape { blocks: 1600 / block_tokens, block_tokens };
+        let prompt = suite::prompt(16, 77);
+        block_on(suite::logits_agree(&mut cpu(&weights, shape), &weights, &prompt, 3, CPU_TOLERANCE));
+        block_on(suite::logits_agree(&mut portable(&weights, shape), &weights, &prompt, 3, CPU_TOLERANCE));
+    }
+}
+
+#[test]
+fn continuations_are_the_oracles_in_every_way_and_equal_to_the_bit() {
+    for (config, output) in [(TinyGptConfig::small(), 24), (TinyGptConfig::default(), 16)] {
+        let weights = weights(&config, 17);
+        let make = || cpu(&weights, SHAPE);
+        let seen = block_on(suite::continuations_agree(make, &weights, &WAYS, output, CPU_TOLERANCE));
+        println!("{} tokens, {} within the tolerance of another", seen.tokens, seen.exceptions);
+        assert_eq!(seen.tokens, 3 * WAYS.len() * output);
+        let alone = &seen.logits[0].1;
+        for (way, logits) in &seen.logits {
+            assert!(logits == alone, "{way:?}: a row's logits depend on its company");
+        }
+    }
+}
+
+#[test]
+fn continuations_of_portable_operations_are_the_oracles() {
+    let weights = weights(&TinyGptConfig::small(), 18);
+    let make = || portable(&weights, SHAPE);
+    let seen = block_on(suite::continuations_agree(make, &weights, &WAYS, 24, CPU_TOLERANCE));
+    println!("{} tokens, {} within the tolerance of another", seen.tokens, seen.exceptions);
+}
+
+#[test]
+fn overwriting_a_cached_block_changes_the_logits() {
+    let weights = weights(&TinyGptConfig::default(), 19);
+    block_on(suite::blocks_are_read(&mut cpu(&weights, SHAPE), CPU_TOLERANCE));
+    block_on(suite::blocks_are_read(&mut portable(&weights, SHAPE), CPU_TOLERANCE));
+}
+
+#[test]
+fn the_cache_is_written_in_place() {
+    let weights = weights(&TinyGptConfig::small(), 20);
+    let mut desk = cpu(&weights, SHAPE);
+    let address = |desk: &mut Desk<CpuKernels>| {
+        let (k, _) = desk.executor.cache(0).unwrap().layer(1).read();
+        k.try_into_primitive::<burn::backend::Flex>().unwrap().bytes().as_ptr()
+    };
+    let before = address(&mut desk);
+    let mut lines = [Line::new(&suite::prompt(21, 40))];
+    for count in [30, 9, 1] {
+        block_on(desk.step(&mut lines, &[(0, count)])).unwrap();
+        assert_eq!(address(&mut desk), before);
+    }
+}
