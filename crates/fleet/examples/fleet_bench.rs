@@ -1,0 +1,60 @@
+//! Requests simulated per second, priced: `cargo run --release -p servelab-fleet --example fleet_bench [requests]`.
+#![allow(clippy::disallowed_methods, clippy::print_stdout, missing_docs)]
+
+use servelab_engine::{CostModel, EngineConfig, Nanos};
+use servelab_fleet::{Fleet, FleetConfig, Poll, registry};
+use servelab_spec::experiment::{Coefficients, EngineSpec, MultiTenantSpec, PolicySpec, WorkloadSpec};
+use servelab_workload::Source;
+use std::error::Error;
+use std::time::Instant;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let requests: u32 = std::env::args().nth(1).map_or(Ok(100_000), |text| text.parse())?;
+    let cost = CostModel::from_coefficients(&Coefficients {
+        step_us: 2000.0,
+        prefill_token_us: 80.0,
+        prefill_context_us: 0.02,
+        decode_sequence_us: 900.0,
+        decode_context_us: 1.5,
+    });
+    println!("{requests} requests | replicas | output | policy | runs | requests/s | steps/s | reuse");
+    for (replicas, output) in [(4, 32), (64, 32), (4, 512), (64, 512)] {
+        for name in ["round_robin", "least_tokens", "prefix_affinity"] {
+            for max_repeat in [1, 1 << 20] {
+                let sizes = MultiTenantSpec {
+                    requests,
+                    tenants: 6 * replicas,
+                    output_min: output / 2,
+                    output_max: output,
+                    ..Default::default()
+                };
+                // About 0.7 of what a replica can do without reuse: batches of 8, 430 prompt tokens.
+                let per_request_s = 430.0 * 90e-6 + f64::from(output) * 0.75 * 16e-3 / 8.0;
+                let rate = 0.7 * f64::from(replicas) / per_request_s;
+                let source = Source::new(&WorkloadSpec::MultiTenant(sizes), 1, 16, rate)?;
+                let engine = EngineConfig::from_spec(&EngineSpec::default(), false);
+                let config = FleetConfig { max_repeat, ..FleetConfig::priced(replicas, engine, cost) };
+                let mut fleet = Fleet::new(config, source, registry::build(&PolicySpec::named(name))?)?;
+                let start = Instant::now();
+                let mut ended = 0u64;
+                while fleet.poll(Nanos::MAX, 1 << 16) != Poll::Done {
+                    fleet.take_ended(&mut |_| ended += 1);
+                }
+                fleet.take_ended(&mut |_| ended += 1);
+                let seconds = start.elapsed().as_secs_f64();
+                let steps: u64 = fleet.replica_stats().map(|stats| stats.steps).sum();
+                let (hit, all) = fleet
+                    .replica_stats()
+                    .fold((0, 0), |(hit, all), stats| (hit + stats.hit_tokens, all + stats.prompt_tokens));
+                println!(
+                    "{replicas:3} | {output:3} | {name:15} | {} | {:9.0} | {:10.0} | {:.3}",
+                    if max_repeat == 1 { "single" } else { "jumps " },
+                    ended as f64 / seconds,
+                    steps as f64 / seconds,
+                    hit as f64 / all as f64
+                );
+            }
+        }
+    }
+    Ok(())
+}
