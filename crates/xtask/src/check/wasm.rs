@@ -1,6 +1,6 @@
 //! Stages on wasm32: lints, and tests in a browser.
 //!
-//! A crate's browser tests are the files `tests/web*.rs`; those whose name ends in `gpu` need WebGPU and the crate's
+//! A crate's browser tests are the files `tests/web*.rs`; those with `gpu` in their name need WebGPU and the crate's
 //! `webgpu` feature. Everything is built in the release profile, the page's own, so that nothing is compiled twice.
 
 use std::fs;
@@ -50,17 +50,19 @@ fn in_browser(session: &Session<'_>, stage: &str, crates: &[&str], gpu: bool) ->
     let mut tally = Tally::default();
     for name in crates {
         let targets = targets_of(&session.context.root.join("crates").join(name).join("tests"), gpu)?;
-        tally = tally.plus(&if targets.is_empty() {
-            let files = if gpu { "web*gpu.rs" } else { "web*.rs" };
-            Tally::missing(format!("{stage}/{name}"), format!("no crates/{name}/tests/{files}"))
-        } else {
-            count_tests(wasm_pack(session, name, &targets, gpu)?)?
-        });
+        if targets.is_empty() {
+            let files = if gpu { "web*gpu*.rs" } else { "web*.rs" };
+            tally = tally.plus(&Tally::missing(format!("{stage}/{name}"), format!("no crates/{name}/tests/{files}")));
+        }
+        for target in targets {
+            tally = tally.plus(&count_tests(wasm_pack(session, name, &target, gpu)?)?);
+        }
     }
     Ok(tally)
 }
 
-fn wasm_pack(session: &Session<'_>, name: &str, targets: &[String], gpu: bool) -> Result<Command> {
+/// One target a call: wasm-pack stops at the first target that fails, and has no option to go on.
+fn wasm_pack(session: &Session<'_>, name: &str, target: &str, gpu: bool) -> Result<Command> {
     let browser = session.prepared.browser()?;
     let command = session
         .prepared
@@ -70,9 +72,8 @@ fn wasm_pack(session: &Session<'_>, name: &str, targets: &[String], gpu: bool) -
         .args(["test", "--release", "--headless", "--chrome", "--mode", "no-install", "--chromedriver"])
         .arg(&browser.driver)
         .arg(session.context.root.join("crates").join(name))
-        .arg("--no-fail-fast");
-    let command = if gpu { command.args(["--features", "webgpu"]) } else { command };
-    Ok(targets.iter().fold(command, |command, target| command.arg("--test").arg(target)))
+        .args(["--test", target]);
+    Ok(if gpu { command.args(["--features", "webgpu"]) } else { command })
 }
 
 /// The browser test targets in `folder`: with `gpu` those that need WebGPU, else the others.
@@ -85,7 +86,7 @@ fn targets_of(folder: &Path, gpu: bool) -> Result<Vec<String>> {
         let path = entry?.path();
         let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
         let is_source = path.extension().is_some_and(|extension| extension == "rs");
-        if is_source && stem.starts_with("web") && stem.ends_with("gpu") == gpu {
+        if is_source && stem.starts_with("web") && stem.contains("gpu") == gpu {
             found.push(stem);
         }
     }
@@ -101,11 +102,11 @@ mod tests {
     fn browser_tests_are_found_by_name() {
         let folder = std::env::temp_dir().join(format!("servelab-targets-{}", std::process::id()));
         fs::create_dir_all(&folder).expect("a temporary folder");
-        for name in ["web.rs", "web_cpu.rs", "web_gpu.rs", "oracle.rs", "web.txt"] {
+        for name in ["web.rs", "web_cpu.rs", "web_gpu.rs", "web_gpu_worker.rs", "oracle.rs", "web.txt"] {
             fs::write(folder.join(name), "").expect("writes");
         }
         assert_eq!(targets_of(&folder, false).expect("reads"), ["web", "web_cpu"]);
-        assert_eq!(targets_of(&folder, true).expect("reads"), ["web_gpu"]);
+        assert_eq!(targets_of(&folder, true).expect("reads"), ["web_gpu", "web_gpu_worker"]);
         fs::remove_dir_all(&folder).expect("removes");
         assert!(targets_of(&folder, false).expect("absent").is_empty());
     }
