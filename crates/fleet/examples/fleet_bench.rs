@@ -9,6 +9,7 @@ use std::error::Error;
 use std::time::Instant;
 
 fn main() -> Result<(), Box<dyn Error>> {
+    let only = std::env::args().nth(2);
     let requests: u32 = std::env::args().nth(1).map_or(Ok(100_000), |text| text.parse())?;
     let cost = CostModel::from_coefficients(&Coefficients {
         step_us: 2000.0,
@@ -20,6 +21,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("{requests} requests | replicas | output | policy | runs | requests/s | steps/s | reuse");
     for (replicas, output) in [(4, 32), (64, 32), (4, 512), (64, 512)] {
         for name in ["round_robin", "least_tokens", "prefix_affinity"] {
+            if only.as_ref().is_some_and(|only| *only != format!("{replicas}/{output}/{name}")) {
+                continue;
+            }
             for max_repeat in [1, 1 << 20] {
                 let sizes = MultiTenantSpec {
                     requests,

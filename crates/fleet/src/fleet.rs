@@ -64,6 +64,8 @@ pub struct Fleet {
     policy: Box<dyn Policy>,
     /// Everything below is rebuilt from `core`.
     ends: Tournament,
+    /// Replicas in a run of several steps, whose finished ones no event has told yet.
+    running_ahead: Vec<bool>,
     /// Replicas that may have something to start.
     stirred: Vec<u32>,
     executing: Option<u32>,
@@ -129,21 +131,24 @@ impl Fleet {
 
     /// Rebuilds what is not saved.
     fn around(core: Core, mut policy: Box<dyn Policy>) -> Self {
-        let mut ends = Tournament::new(core.replicas.len() as u32);
-        let mut stirred = Vec::new();
-        let mut executing = None;
-        for (index, replica) in (0u32..).zip(&core.replicas) {
-            match replica.model.get().next() {
-                Next::At(at) => ends.set(index, at),
-                Next::Executing => executing = Some(index),
-                Next::Idle => {}
-            }
-            stirred.push(index);
-        }
+        let n = core.config.replicas;
         let scratch = dispatch::Scratch::new(&core);
         policy.replicas_changed(scratch.ready());
         let draws = Stream::new(core.config.seed, b"routing");
-        Fleet { core, policy, ends, stirred, executing, draws, events: Vec::new(), scratch, unchecked: 0 }
+        let mut fleet = Fleet {
+            core,
+            policy,
+            ends: Tournament::new(n),
+            running_ahead: vec![false; n as usize],
+            stirred: (0..n).collect(),
+            executing: None,
+            draws,
+            events: Vec::new(),
+            scratch,
+            unchecked: 0,
+        };
+        (0..n).for_each(|index| fleet.refresh(index));
+        fleet
     }
 
     /// Moves on until the clock stands at `until` (or the horizon), or something needs the driver, or `max_events` events have
@@ -246,7 +251,9 @@ impl Fleet {
 
     /// Enters the replica's next instant into the order of events.
     fn refresh(&mut self, index: u32) {
-        let at = match self.core.replicas[index as usize].model.get().next() {
+        let model = self.core.replicas[index as usize].model.get();
+        self.running_ahead[index as usize] = model.runs_ahead();
+        let at = match model.next() {
             Next::At(at) => at,
             Next::Idle => Nanos::MAX,
             Next::Executing => {

@@ -33,8 +33,15 @@ pub(crate) trait ReplicaModel {
     /// Number of the step that [`ReplicaModel::advance`] would end, counted from 0.
     fn step(&self) -> u64;
 
+    /// Several steps are under way as one, so that [`ReplicaModel::produced`] may be more than 0.
+    fn runs_ahead(&self) -> bool {
+        false
+    }
+
     /// Tokens produced by `now` that no event has told yet: those of the finished steps of a run in flight.
-    fn produced(&self, now: Nanos) -> u64;
+    fn produced(&self, _now: Nanos) -> u64 {
+        0
+    }
 
     /// Appends what has happened by `now` within whatever is under way, which goes on from the step in progress.
     fn split(&mut self, _now: Nanos, _events: &mut Vec<EngineEvent>) {}

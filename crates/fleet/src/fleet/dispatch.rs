@@ -92,7 +92,7 @@ impl Fleet {
 
     /// Routes the request at `place` and hands it to the replica chosen.
     fn dispatch(&mut self, place: u32) {
-        let Fleet { core, policy, scratch, draws, .. } = self;
+        let Fleet { core, policy, scratch, draws, running_ahead, .. } = self;
         let Some(flight) = core.flights.requests.get(place) else { return };
         let limit = core.gateway.in_flight_limit();
         scratch.candidates.clear();
@@ -106,6 +106,9 @@ impl Fleet {
         if policy.reads().is_some() {
             scratch.local.extend(scratch.candidates.iter().map(|&index| {
                 let signals = core.signals[index as usize];
+                if !running_ahead[index as usize] {
+                    return signals;
+                }
                 let produced = core.replicas[index as usize].model.get().produced(core.now);
                 LocalSignals { tokens: signals.tokens - produced, ..signals }
             }));

@@ -27,7 +27,11 @@ impl Tournament {
         self.nodes[node].0 = at;
         while node > 1 {
             node /= 2;
-            self.nodes[node] = self.nodes[2 * node].min(self.nodes[2 * node + 1]);
+            let winner = self.nodes[2 * node].min(self.nodes[2 * node + 1]);
+            if self.nodes[node] == winner {
+                return;
+            }
+            self.nodes[node] = winner;
         }
     }
 

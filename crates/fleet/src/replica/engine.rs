@@ -246,6 +246,10 @@ impl ReplicaModel for EngineReplica {
         self.engine.in_flight().map_or(0, |plan| plan.step + u64::from(plan.repeat.max(1)) - 1)
     }
 
+    fn runs_ahead(&self) -> bool {
+        self.engine.in_flight().is_some_and(|plan| plan.repeat > 1)
+    }
+
     fn produced(&self, now: Nanos) -> u64 {
         match self.engine.in_flight() {
             Some(plan) if plan.repeat > 1 => u64::from(self.steps_done(now)) * plan.work.decode_sequences,

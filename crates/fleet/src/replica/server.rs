@@ -160,10 +160,6 @@ impl ReplicaModel for ServerReplica {
         self.done
     }
 
-    fn produced(&self, _now: Nanos) -> u64 {
-        0
-    }
-
     fn idles_beside_work(&self) -> bool {
         !self.waiting.is_empty() && self.serving.len() < self.config.slots as usize
     }

@@ -9,7 +9,7 @@ use servelab_workload::Source;
 /// A cost model of a small model on a slow device; the odd digits leave remainders below a nanosecond.
 pub fn cost() -> CostModel {
     CostModel::from_coefficients(&Coefficients {
-        step_us: 2000.000_123,
+        step_us: 2_000.000_123,
         prefill_token_us: 80.000_457,
         prefill_context_us: 0.020_011,
         decode_sequence_us: 900.000_789,
