@@ -1,23 +1,24 @@
 //! `cargo xtask bench`: measurements in one table, with the machine named.
 //!
-//! Each source prints rows on standard output, one a line: what, value, unit, separated by tabs; anything else it
-//! prints is passed on and left out of the table. A row may carry a fourth cell with a remark.
+//! Each source prints rows, one a line: what, value, unit, separated by tabs, and if need be a remark; anything else it
+//! prints is passed on and left out of the table. On the host a source is an example; in the browser it is a test whose
+//! name contains `bench`, which writes its rows to the console.
 
 use anyhow::{Context as _, Result, bail};
 
+use crate::check::wasm;
 use crate::context::Context;
 use crate::process::Command;
-use crate::serve::Site;
 use crate::setup::{Needs, prepare};
 use crate::{bundle, machine, sizes, table};
 
 /// Options of `bench`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Run only these sources: engine, fleet, tinygpt, browser, sizes.
+    /// Run only these sources: engine, fleet, tinygpt, wasm-cpu, webgpu, sizes.
     #[arg(long, value_name = "SOURCE")]
     only: Vec<String>,
-    /// Measure the page in `dist/` without building it.
+    /// Weigh the page in `dist/` without building it.
     #[arg(long)]
     no_build: bool,
 }
@@ -25,12 +26,13 @@ pub(crate) struct Args {
 /// The examples that measure on the host: crate and example.
 const EXAMPLES: [(&str, &str); 3] = [("engine", "engine_bench"), ("fleet", "fleet_bench"), ("tinygpt", "model_bench")];
 
-/// The script that measures in the browser.
-const SCRIPT: &str = "tests/e2e/bench.mjs";
+/// The browser tests of TinyGPT that measure: source and whether it runs on WebGPU.
+const BROWSER: [(&str, bool); 2] = [("wasm-cpu", false), ("webgpu", true)];
 
 /// Runs every source that exists and prints the table.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<()> {
-    let known: Vec<&str> = EXAMPLES.iter().map(|(source, _)| *source).chain(["browser", "sizes"]).collect();
+    let known: Vec<&str> =
+        EXAMPLES.iter().map(|(source, _)| *source).chain(BROWSER.map(|(source, _)| source)).chain(["sizes"]).collect();
     if let Some(unknown) = args.only.iter().find(|name| !known.contains(&name.as_str())) {
         bail!("there is no source {unknown:?}; there are {}", known.join(", "));
     }
@@ -46,49 +48,51 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<()> {
         let command = Command::new("cargo").env("CARGO_TARGET_DIR", &context.target).dir(&context.root);
         rows.extend(collect(command.args(["run", "--release", "-p", &package, "--example", example]))?);
     }
-    let has_page = bundle::exists(context);
-    if (wanted("browser") || wanted("sizes")) && !has_page {
-        println!("browser, sizes: nothing to measure, there is no index.html");
-    } else if wanted("browser") || wanted("sizes") {
-        rows.extend(page(context, args, wanted("browser"), wanted("sizes"))?);
+    for (source, gpu) in BROWSER.into_iter().filter(|(source, _)| wanted(source)) {
+        let prepared = prepare(context, Needs::WASM_TESTS)?;
+        let targets = wasm::targets_of(&context.root.join("crates/tinygpt/tests"), gpu)?;
+        if targets.is_empty() {
+            println!("{source}: nothing to measure, TinyGPT has no such browser tests");
+        }
+        for target in targets {
+            let command = wasm::wasm_pack(context, &prepared, "tinygpt", &target, gpu)?;
+            rows.extend(rows_of(command.args(["--", "bench", "--nocapture"]))?);
+        }
+    }
+    if wanted("sizes") && bundle::exists(context) {
+        rows.extend(weigh(context, args)?);
     }
     println!("\n{}", machine::describe());
     println!("{}", table::render(&["what", "value", "unit", "remark"], &rows));
     Ok(())
 }
 
-fn page(context: &Context, args: &Args, browser: bool, weigh: bool) -> Result<Vec<Vec<String>>> {
-    let prepared = prepare(context, if browser { Needs::E2E } else { Needs::WEIGHED })?;
+fn weigh(context: &Context, args: &Args) -> Result<Vec<Vec<String>>> {
+    let prepared = prepare(context, Needs::WEIGHED)?;
     if !args.no_build {
         bundle::trunk(context, &prepared, "build")?.run()?;
     }
-    let mut rows = Vec::new();
-    let script = context.root.join(SCRIPT);
-    if browser && !script.is_file() {
-        println!("browser: nothing to measure, {SCRIPT} is not there");
-    } else if browser {
-        let site = Site::open(&context.dist(), 0)?;
-        let command = Command::new("node").arg(script).args(["--url", &site.address()]).dir(&context.root);
-        let command = command.env("SERVELAB_BROWSER", &prepared.browser()?.program);
-        rows.extend(site.answer_during(|| collect(command))?);
-    }
-    if weigh {
-        let sizes = sizes::measure(context)?;
-        for group in sizes::Group::ALL {
-            let (raw, brotli) = (table::bytes(sizes.raw(group)), table::bytes(sizes.brotli(group)));
-            rows.push(vec![format!("size: {}", group.label()), brotli, "brotli".to_owned(), format!("{raw} raw")]);
-        }
-    }
-    Ok(rows)
+    let sizes = sizes::measure(context)?;
+    let row = |group: sizes::Group| {
+        let (raw, brotli) = (table::bytes(sizes.raw(group)), table::bytes(sizes.brotli(group)));
+        vec![format!("size, {}", group.label()), brotli, "brotli".to_owned(), format!("{raw} raw")]
+    };
+    Ok(sizes::Group::ALL.into_iter().map(row).collect())
 }
 
+/// The rows that `command` prints, at least one.
 fn collect(command: Command) -> Result<Vec<Vec<String>>> {
+    let rows = rows_of(command)?;
+    (!rows.is_empty()).then_some(rows).context("a measurement printed no rows: what, value, unit, separated by tabs")
+}
+
+fn rows_of(command: Command) -> Result<Vec<Vec<String>>> {
     let mut rows = Vec::new();
     let status = command.stream(|line| rows.extend(row(line)))?;
     if !status.success() {
         bail!("a measurement ended with {status}");
     }
-    (!rows.is_empty()).then_some(rows).context("a measurement printed no rows: what, value, unit, separated by tabs")
+    Ok(rows)
 }
 
 fn row(line: &str) -> Option<Vec<String>> {

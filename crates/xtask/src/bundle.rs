@@ -4,6 +4,7 @@ use anyhow::{Result, bail};
 
 use crate::context::Context;
 use crate::process::Command;
+use crate::setup::toolchain::TARGET;
 use crate::setup::{Needs, Prepared, prepare};
 
 /// Is there a page to build?
@@ -16,6 +17,11 @@ pub(crate) fn build(context: &Context) -> Result<Prepared> {
     let prepared = prepare(context, Needs::PAGE)?;
     if !exists(context) {
         bail!("there is no index.html at the top of the repository");
+    }
+    if !context.target.join(TARGET).join("release").is_dir() {
+        println!(
+            "building the page; the first time takes half an hour on two cores, the model's tensor library above all"
+        );
     }
     trunk(context, &prepared, "build")?.run()?;
     Ok(prepared)

@@ -9,7 +9,7 @@ mod page;
 mod reports;
 mod rules;
 mod tally;
-mod wasm;
+pub(crate) mod wasm;
 
 use std::time::{Duration, Instant};
 

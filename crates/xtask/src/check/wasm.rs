@@ -11,7 +11,9 @@ use anyhow::{Context as _, Result};
 use super::Session;
 use super::host::packages;
 use super::tally::{Tally, check, count_tests};
+use crate::context::Context;
 use crate::process::Command;
+use crate::setup::Prepared;
 use crate::setup::toolchain::TARGET;
 
 /// The crates that must have tests in the browser.
@@ -55,29 +57,34 @@ fn in_browser(session: &Session<'_>, stage: &str, crates: &[&str], gpu: bool) ->
             tally = tally.plus(&Tally::missing(format!("{stage}/{name}"), format!("no crates/{name}/tests/{files}")));
         }
         for target in targets {
-            tally = tally.plus(&count_tests(wasm_pack(session, name, &target, gpu)?)?);
+            tally = tally.plus(&count_tests(wasm_pack(session.context, session.prepared, name, &target, gpu)?)?);
         }
     }
     Ok(tally)
 }
 
 /// One target a call: wasm-pack stops at the first target that fails, and has no option to go on.
-fn wasm_pack(session: &Session<'_>, name: &str, target: &str, gpu: bool) -> Result<Command> {
-    let browser = session.prepared.browser()?;
-    let command = session
-        .prepared
-        .wasm(session.context, "wasm-pack")?
-        .env("WASM_BINDGEN_TEST_WEBDRIVER_JSON", browser.capabilities(session.context)?)
+pub(crate) fn wasm_pack(
+    context: &Context,
+    prepared: &Prepared,
+    name: &str,
+    target: &str,
+    gpu: bool,
+) -> Result<Command> {
+    let browser = prepared.browser()?;
+    let command = prepared
+        .wasm(context, "wasm-pack")?
+        .env("WASM_BINDGEN_TEST_WEBDRIVER_JSON", browser.capabilities(context)?)
         .env("WASM_BINDGEN_TEST_TIMEOUT", LIMIT)
         .args(["test", "--release", "--headless", "--chrome", "--mode", "no-install", "--chromedriver"])
         .arg(&browser.driver)
-        .arg(session.context.root.join("crates").join(name))
+        .arg(context.root.join("crates").join(name))
         .args(["--test", target]);
     Ok(if gpu { command.args(["--features", "webgpu"]) } else { command })
 }
 
 /// The browser test targets in `folder`: with `gpu` those that need WebGPU, else the others.
-fn targets_of(folder: &Path, gpu: bool) -> Result<Vec<String>> {
+pub(crate) fn targets_of(folder: &Path, gpu: bool) -> Result<Vec<String>> {
     if !folder.is_dir() {
         return Ok(Vec::new());
     }
