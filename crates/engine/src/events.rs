@@ -51,7 +51,7 @@ pub enum EngineEvent {
         /// The sequence.
         id: SequenceId,
     },
-    /// Cached blocks were given away for new content, when the step was planned.
+    /// Cached blocks were given away for new content, when the step was planned or during the run of equal steps.
     Evicted {
         /// How many.
         blocks: u32,

@@ -1,16 +1,18 @@
 //! Runs of equal decode steps: many steps planned, priced and committed as one.
 //!
-//! While the whole batch decodes and nobody can be admitted, the steps differ only in their context, which the cost model sums in closed
-//! form. A run ends where something other than that would happen:
+//! While the whole batch decodes and nobody can be admitted, the steps differ only in their context, which the cost model
+//! sums in closed form. A run ends where something other than that would happen:
 //!
 //! - a sequence finishes (so a full batch with a queue behind it may run on: no place comes free before);
-//! - a block is needed and the head of the free queue holds content, since evictions are told when they happen, or there is no
-//!   free block, which means preemption;
-//! - somebody waits for blocks and a block gets full: it might be one that the waiting sequence can share. (Free blocks become
-//!   only fewer during a run, so nothing else can help it.)
+//! - a block is needed and none is free, which means preemption;
+//! - somebody waits for blocks and a block gets full: it might be one that the waiting sequence can share. (Free and
+//!   cached blocks become only fewer otherwise, so nothing else can help it.)
 //!
-//! Only the first step takes and publishes its blocks when it is planned. The others do it, in the very order in which single
-//! steps would, when it is known how far the run got: [`Engine::truncate`] has nothing to undo.
+//! Only the first step takes and publishes its blocks when it is planned. The others do it, in the order in which single
+//! steps would, when it is known how far the run got: [`Engine::truncate`] has nothing to undo. So a run may go through block
+//! allocations, and through the evictions that these cause once the pool has been used up; runs that ended there would be two or
+//! three steps long in the very case that matters, a warm cache. What a run evicts is told at its end, as are the
+//! tokens it produced and the blocks it filled.
 
 use crate::engine::Engine;
 use crate::events::EngineEvent;
@@ -48,18 +50,15 @@ impl Engine {
             items.iter().map(blocks).sum()
         };
         let wanted = needed(steps);
-        if wanted == 0 {
+        let free = u64::from(self.kv.free());
+        if free >= wanted {
             return steps;
         }
-        let blank = u64::from(self.kv.blank_ahead(u32::try_from(wanted).unwrap_or(u32::MAX)));
-        if blank >= wanted {
-            return steps;
-        }
-        // The most steps that need no more than the blank blocks: needed() grows with its argument.
+        // The most steps that need no more than the free blocks: needed() grows with its argument.
         let (mut fits, mut fails) = (1, steps);
         while fails - fits > 1 {
             let middle = fits + (fails - fits) / 2;
-            if needed(middle) <= blank { fits = middle } else { fails = middle }
+            if needed(middle) <= free { fits = middle } else { fails = middle }
         }
         fits
     }
@@ -71,6 +70,7 @@ impl Engine {
             return;
         }
         let block_tokens = self.config.block_tokens;
+        let evictions = self.kv.evictions;
         // Step `offset` and every block_tokens steps after it enter a new block.
         self.round_robin(
             steps,
@@ -80,6 +80,11 @@ impl Engine {
                 engine.grow(place, 1);
             },
         );
+        let evicted = (self.kv.evictions - evictions) as u32;
+        if evicted > 0 {
+            self.pending.push(EngineEvent::Evicted { blocks: evicted });
+        }
+        // All allocations before all fills gives what steps in turn would: fills touch held blocks only, evictions free ones.
         self.flight.published.clear();
         if self.config.prefix_cache {
             let fills = |start: u32| match block_tokens - 1 - start % block_tokens {
@@ -132,12 +137,12 @@ impl Engine {
         }
     }
 
-    /// Splits the run of equal steps in flight at its `begun`-th step, counted from 1: that step stays in flight, alone, and those before it
-    /// count as done. What they told is delivered by the next [`Engine::commit`] or [`Engine::drain_events`].
+    /// Splits the run of equal steps in flight at its `begun`-th step, counted from 1: that step stays in flight, alone, and
+    /// those before it count as done, so that statistics and views are up to date. What they told is delivered by
+    /// the next [`Engine::commit`] or [`Engine::drain_events`]. Without a run in flight it does nothing.
     pub fn split_run(&mut self, begun: u32) {
         self.truncate(begun);
         self.settle_run();
-        self.after_change();
     }
 
     /// Counts all but the last step of the run in flight as done; the last one stays in flight, alone.
@@ -166,5 +171,6 @@ impl Engine {
             self.stats.generated_tokens += u64::from(done);
             self.pending.push(EngineEvent::Tokens { id: sequence.request.id, count: done });
         }
+        self.after_change();
     }
 }

@@ -79,11 +79,6 @@ impl KvBlocks {
         self.cache.find(key)
     }
 
-    /// How many blocks at the head of the free queue, up to `most`, could be taken before one with content is.
-    pub(crate) fn blank_ahead(&self, most: u32) -> u32 {
-        self.pool.free_queue().take(most as usize).take_while(|&block| !self.cache.is_cached(block)).count() as u32
-    }
-
     /// Takes a block for new content of `tenant`, evicting what the head of the free queue holds.
     pub(crate) fn take(&mut self, tenant: u32) -> Option<u32> {
         let block = self.pool.pop()?;
@@ -163,8 +158,11 @@ impl KvBlocks {
     }
 
     /// After restoring: fills what was not saved. Call [`KvBlocks::check`] afterwards.
-    pub(crate) fn rebuild(&mut self) {
-        self.cache.rebuild();
+    ///
+    /// # Errors
+    /// When the saved state is damaged.
+    pub(crate) fn rebuild(&mut self) -> Result<(), String> {
+        self.cache.rebuild()
     }
 
     /// Pool, cache and counters agree. Never panics, whatever the saved state said.

@@ -34,7 +34,7 @@ impl TryFrom<SavedEngine> for Engine {
         saved.config.validate().map_err(|error| error.to_string())?;
         let SavedEngine { config, mut kv, mut sequences, waiting, running, flight, stats, pending, finished, now } =
             saved;
-        kv.rebuild();
+        kv.rebuild()?;
         sequences.rebuild();
         let scratch = Scratch::default();
         let engine = Engine { config, kv, sequences, waiting, running, flight, stats, pending, finished, now, scratch };

@@ -43,6 +43,7 @@ struct Driver {
     log: Vec<(Nanos, EngineEvent)>,
     /// Tokens of each sequence.
     tokens: Vec<u32>,
+    evicted: u32,
     plans: u32,
 }
 
@@ -56,6 +57,7 @@ impl Driver {
             now: Nanos::ZERO,
             log: Vec::new(),
             tokens: Vec::new(),
+            evicted: 0,
             plans: 0,
         }
     }
@@ -72,8 +74,9 @@ impl Driver {
                     self.tokens.resize(self.tokens.len().max(index + 1), 0);
                     self.tokens[index] += count;
                 }
+                EngineEvent::Evicted { blocks } => self.evicted += blocks,
                 // What was decided with the first step of a run is told at its end.
-                EngineEvent::Evicted { .. } | EngineEvent::Preempted { .. } | EngineEvent::Admitted { .. } => {
+                EngineEvent::Preempted { .. } | EngineEvent::Admitted { .. } => {
                     self.log.push((Nanos::ZERO, event));
                 }
                 event => self.log.push((self.now, event)),
@@ -191,6 +194,8 @@ fn compare(
     prop_assert!(single.engine.is_idle());
     prop_assert_eq!(&single.log, &jumping.log);
     prop_assert_eq!(&single.tokens, &jumping.tokens);
+    prop_assert_eq!(single.evicted, jumping.evicted);
+    prop_assert_eq!(u64::from(single.evicted), single.engine.stats().evictions);
     prop_assert_eq!((single.now, single.clock), (jumping.now, jumping.clock));
     same(&single.state(), &jumping.state())?;
     Ok((single.plans, jumping.plans))
