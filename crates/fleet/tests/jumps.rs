@@ -6,6 +6,8 @@ mod common;
 use common::*;
 use proptest::prelude::*;
 use servelab_engine::Nanos;
+use servelab_fleet::clients::ClientsConfig;
+use servelab_fleet::gateway::GatewayConfig;
 use servelab_fleet::{FleetConfig, Poll};
 use servelab_spec::experiment::{EngineSpec, MultiTenantSpec, PolicySpec};
 use servelab_workload::Source;
@@ -52,7 +54,16 @@ proptest! {
         prefix_cache: bool,
         horizon in prop::option::of(0u64..20_000_000_000),
         mut pictures in prop::collection::vec(0u64..8_000_000_000, 0..4),
+        central: bool,
+        tiny: bool,
     ) {
+        // Steps of a few nanoseconds: arrivals, retries and pictures often fall on the very instant at which a step ends.
+        let scale = if tiny { 1_000_000 } else { 1 };
+        let gateway = match central {
+            true => GatewayConfig::CentralQueue { in_flight: max_batch + 1, capacity: 5 },
+            false => GatewayConfig::AcceptAll,
+        };
+        let clients = ClientsConfig::FixedRetry { attempts: 3, pause: Nanos(300_000_000 / scale) };
         let spec = EngineSpec { blocks, max_batch, chunked_prefill: chunked, prefix_cache, token_budget: 64, ..Default::default() };
         let sizes = MultiTenantSpec {
             requests: 60,
@@ -64,9 +75,12 @@ proptest! {
             ..Default::default()
         };
         pictures.sort_unstable();
-        let pictures: Vec<Nanos> = pictures.into_iter().map(Nanos).collect();
-        let source = tenants(sizes, seed, rate);
-        let config = FleetConfig { seed, horizon: horizon.map(Nanos), ..FleetConfig::priced(replicas, engine(spec), cost()) };
+        let pictures: Vec<Nanos> = pictures.into_iter().map(|at| Nanos(at / scale)).collect();
+        let source = tenants(sizes, seed, rate * scale as f64);
+        let cost = if tiny { tiny_cost() } else { cost() };
+        let config = FleetConfig {
+            gateway,
+            clients, seed, horizon: horizon.map(|at| Nanos(at / scale)), ..FleetConfig::priced(replicas, engine(spec), cost) };
         let policy = &policies()[policy];
         let (single, _) = told(&config, &source, policy, 1, &pictures);
         for max_repeat in [2, 7, 1 << 20] {

@@ -17,6 +17,11 @@ pub fn cost() -> CostModel {
     })
 }
 
+/// The same a million times faster: steps of a few nanoseconds.
+pub fn tiny_cost() -> CostModel {
+    CostModel { step: 2000, prefill_token: 80, prefill_context: 0, decode_sequence: 900, decode_context: 2 }
+}
+
 pub fn engine(spec: EngineSpec) -> EngineConfig {
     EngineConfig::from_spec(&spec, false)
 }
