@@ -31,6 +31,9 @@ const ARROWS: [(&str, &[&str]); 11] = [
     ("xtask", &[]),
 ];
 
+/// What npm has locked for the end-to-end tests.
+const NPM_LOCK: &str = "tests/e2e/package-lock.json";
+
 pub(super) fn run(session: &Session<'_>) -> Result<Tally> {
     let host = host_triple()?;
     let mut tally = Tally::default();
@@ -45,6 +48,7 @@ pub(super) fn run(session: &Session<'_>) -> Result<Tally> {
         let names = tree(session, name, &["--target", "all", "--all-features", "--depth", "1"])?;
         tally = tally.plus(&arrows(name, &names, allowed));
     }
+    tally = tally.plus(&places(&std::fs::read_to_string(session.context.root.join(NPM_LOCK))?));
     println!("{} rules kept, {} broken", tally.passed, tally.failed);
     let command = session.prepared.wasm(session.context, "cargo")?.args(["build", "--release", "--target", TARGET]);
     Ok(tally.plus(&check_without_warnings(packages(command, CORE))?))
@@ -53,7 +57,9 @@ pub(super) fn run(session: &Session<'_>) -> Result<Tally> {
 /// The names of the crates that `name` depends on when it is built, itself included.
 fn tree(session: &Session<'_>, name: &str, options: &[&str]) -> Result<Vec<String>> {
     let command = packages(cargo(session).arg("tree"), [name]);
-    let text = command.args(["--edges", "normal", "--prefix", "none", "--format", "{p}"]).args(options).read()?;
+    // Locked: a lock file that is behind the manifests would be mended in silence, on every machine anew.
+    let text =
+        command.args(["--locked", "--edges", "normal", "--prefix", "none", "--format", "{p}"]).args(options).read()?;
     Ok(crate_names(&text))
 }
 
@@ -78,6 +84,13 @@ fn arrows(name: &str, names: &[String], allowed: &[&str]) -> Tally {
     bad.sort_unstable();
     bad.dedup();
     Tally::of(bad.iter().map(|found| format!("{name} may not use {found}")).collect())
+}
+
+/// The lock names packages and hashes; an address in it would bind every machine to one registry.
+fn places(lock: &str) -> Tally {
+    let bad =
+        lock.lines().filter(|line| line.contains("\"resolved\"")).map(|line| format!("{NPM_LOCK}: {}", line.trim()));
+    Tally::of(bad.collect())
 }
 
 /// `burn` and `burn-tensor`, but not `burnish`.
@@ -119,6 +132,12 @@ mod tests {
         assert_eq!(tally.problems, ["engine reaches burn-core on host"]);
         assert_eq!(reached("engine", "host", &names(&["serde"]), &NOT_IN_CORE).passed, 1);
         assert_eq!(reached("engine", "host", &[], &NOT_IN_CORE).failed, 1);
+    }
+
+    #[test]
+    fn locks_name_no_place() {
+        assert_eq!(places("{ \"version\": \"1.0.0\", \"integrity\": \"sha512-x\" }").passed, 1);
+        assert_eq!(places("{\n \"resolved\": \"somewhere\"\n}").failed, 1);
     }
 
     #[test]
