@@ -1,2 +1,60 @@
-//! .
-fn main() {}
+//! `servelab`: the lab on a terminal.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`args`] | what can be asked |
+//! | [`source`] | from a preset's name, a file or an address to a spec |
+//! | [`run`] | running a spec and writing what came out |
+//! | [`table`] | text tables |
+//! | [`list`] | what can be chosen |
+//! | [`model`] | runs with the real model, behind the feature `tinygpt` |
+//!
+//! Exit status: 0 done; 1 the run or a file failed; 2 the request can not be met as it was put (unknown name, value out of range).
+
+mod args;
+mod list;
+mod model;
+mod run;
+mod source;
+mod table;
+
+use args::{Args, Command};
+use clap::Parser;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+/// What went wrong, and with which status to leave.
+pub(crate) enum Failure {
+    /// The request can not be met as it was put.
+    Request(String),
+    /// It could be, but something failed.
+    Run(String),
+    /// Whoever read our output has stopped reading: nothing is wrong.
+    Silence,
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe { Failure::Silence } else { Failure::Run(error.to_string()) }
+    }
+}
+
+fn main() -> ExitCode {
+    let mut out = io::stdout().lock();
+    let outcome = match Args::parse().command {
+        Command::Run(args) => run::run(&args, &mut out),
+        Command::List(args) => list::list(&args, &mut out),
+        Command::Catalog => list::catalog(&mut out),
+    };
+    match outcome.and_then(|()| Ok(out.flush()?)) {
+        Ok(()) | Err(Failure::Silence) => ExitCode::SUCCESS,
+        Err(Failure::Request(message)) => complain(&message, 2),
+        Err(Failure::Run(message)) => complain(&message, 1),
+    }
+}
+
+fn complain(message: &str, status: u8) -> ExitCode {
+    // Nothing can be done when standard error is gone too.
+    let _ = writeln!(io::stderr(), "servelab: {message}");
+    ExitCode::from(status)
+}

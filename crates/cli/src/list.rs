@@ -1,0 +1,113 @@
+//! What can be chosen.
+
+use crate::Failure;
+use crate::args::{Format, ListArgs, Listed};
+use crate::run::write_json;
+use crate::table::Table;
+use servelab_lab::catalog::catalog as lab_catalog;
+use servelab_lab::chart::CHARTS;
+use servelab_spec::catalog::{ParamInfo, ParamKind};
+use std::io::Write;
+
+pub(crate) fn catalog(out: &mut impl Write) -> Result<(), Failure> {
+    write_json(&lab_catalog(), out)
+}
+
+pub(crate) fn list(args: &ListArgs, out: &mut impl Write) -> Result<(), Failure> {
+    let all = [Listed::Presets, Listed::Policies, Listed::Costs, Listed::Settings, Listed::Charts];
+    let wanted = args.what.map_or(all.to_vec(), |what| vec![what]);
+    match args.format {
+        Format::Csv => Err(Failure::Request("--format csv: lists come as table or json".into())),
+        Format::Json => {
+            let catalog = lab_catalog();
+            match args.what {
+                None => write_json(&catalog, out),
+                Some(Listed::Policies) => write_json(&catalog.policies, out),
+                Some(Listed::Presets) => write_json(&catalog.presets, out),
+                Some(Listed::Costs) => write_json(&catalog.costs, out),
+                Some(Listed::Settings) => write_json(&catalog.settings, out),
+                Some(Listed::Charts) => write_json(&CHARTS, out),
+            }
+        }
+        Format::Table => {
+            for (index, what) in wanted.into_iter().enumerate() {
+                if index > 0 {
+                    writeln!(out)?;
+                }
+                table(what).write(out)?;
+            }
+            Ok(())
+        }
+    }
+}
+
+fn table(what: Listed) -> Table {
+    let catalog = lab_catalog();
+    let mut table;
+    match what {
+        Listed::Presets => {
+            table = Table::of_words(&["preset", "question"]);
+            for preset in catalog.presets {
+                table.row(vec![preset.name, preset.question]);
+            }
+        }
+        Listed::Policies => {
+            table = Table::of_words(&["policy", "default", "accepted", "what it does"]);
+            for policy in catalog.policies {
+                table.row(vec![policy.name, String::new(), String::new(), policy.summary]);
+                for param in policy.params {
+                    let name = format!("  {}", param.name);
+                    table.row(vec![name, param.default.to_string(), accepted(&param, true), param.help]);
+                }
+            }
+        }
+        Listed::Costs => {
+            table = Table::of_words(&["cost model", "a µs", "b", "c", "d", "e", "where from"]);
+            for cost in catalog.costs {
+                let c = cost.coefficients;
+                let numbers =
+                    [c.step_us, c.prefill_token_us, c.prefill_context_us, c.decode_sequence_us, c.decode_context_us];
+                let mut row = vec![cost.name];
+                row.extend(numbers.map(|number| number.to_string()));
+                row.push(format!("{}: {}", cost.label, cost.source));
+                table.row(row);
+            }
+        }
+        Listed::Settings => {
+            table = Table::of_words(&["setting", "default", "accepted", "what it changes"]);
+            for setting in catalog.settings {
+                let default = match &setting.kind {
+                    ParamKind::Switch => if setting.default == 0.0 { "off" } else { "on" }.into(),
+                    ParamKind::Choice(options) => options.get(setting.default as usize).cloned().unwrap_or_default(),
+                    _ => setting.default.to_string(),
+                };
+                let range = accepted(&setting, false);
+                table.row(vec![setting.name, default, range, setting.help]);
+            }
+        }
+        Listed::Charts => {
+            table = Table::of_words(&["chart", "what it shows"]);
+            for (id, meaning) in CHARTS {
+                table.row(vec![id.into(), meaning.into()]);
+            }
+        }
+    }
+    table
+}
+
+/// Policies take choices by index, settings by name.
+fn accepted(param: &ParamInfo, by_index: bool) -> String {
+    match &param.kind {
+        ParamKind::Switch if by_index => "0 or 1".into(),
+        ParamKind::Switch => "on or off".into(),
+        ParamKind::Choice(options) if by_index => {
+            let each: Vec<String> = options.iter().enumerate().map(|(at, option)| format!("{at} {option}")).collect();
+            each.join(", ")
+        }
+        ParamKind::Choice(options) => options.join(", "),
+        ParamKind::Number | ParamKind::Integer => {
+            let unit = if param.unit.is_empty() { String::new() } else { format!(" {}", param.unit) };
+            format!("{} to {}{unit}", param.min, param.max)
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Text tables: the first column to the left, the others to the right.
+
+use std::io::{self, Write};
+
+pub(crate) struct Table {
+    rows: Vec<Vec<String>>,
+    /// Columns from here on are aligned to the right.
+    numbers_from: usize,
+}
+
+impl Table {
+    /// A table of names and numbers.
+    pub(crate) fn new(head: &[&str]) -> Self {
+        Table { rows: vec![head.iter().map(|cell| (*cell).to_owned()).collect()], numbers_from: 1 }
+    }
+
+    /// A table of words.
+    pub(crate) fn of_words(head: &[&str]) -> Self {
+        Table { numbers_from: usize::MAX, ..Table::new(head) }
+    }
+
+    pub(crate) fn row(&mut self, cells: Vec<String>) {
+        self.rows.push(cells);
+    }
+
+    pub(crate) fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
+        let width = |column: usize| {
+            self.rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+        };
+        let widths: Vec<usize> = (0..columns).map(width).collect();
+        for (index, row) in self.rows.iter().enumerate() {
+            let mut line = String::new();
+            for (column, cell) in row.iter().enumerate() {
+                let pad = " ".repeat(widths[column] - cell.chars().count());
+                let gap = if column == 0 { "" } else { "  " };
+                let cell = if column < self.numbers_from { format!("{cell}{pad}") } else { format!("{pad}{cell}") };
+                line.push_str(gap);
+                line.push_str(&cell);
+            }
+            writeln!(out, "{}", line.trim_end())?;
+            if index == 0 {
+                let rule = widths.iter().sum::<usize>() + 2 * columns.saturating_sub(1);
+                writeln!(out, "{}", "─".repeat(rule.min(160)))?;
+            }
+        }
+        Ok(())
+    }
+}
