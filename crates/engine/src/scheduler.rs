@@ -47,8 +47,9 @@ impl Engine {
             let place = self.running[at];
             let sequence = self.sequences.at(place);
             let len = (sequence.total() - sequence.computed).min(*budget);
-            let blocks = self.config.blocks_for(sequence.computed + len);
-            let fresh = blocks.saturating_sub(sequence.table.len() as u32);
+            let (end, held) = (sequence.computed + len, sequence.table.len() as u32);
+            // Most steps need no block, and a product is quicker than a quotient.
+            let fresh = if end <= held * self.config.block_tokens { 0 } else { self.config.blocks_for(end) - held };
             while self.kv.free() < fresh {
                 preempted = true;
                 let Some(newest) = self.running.pop() else { return preempted };
@@ -233,7 +234,9 @@ impl Engine {
             plan.work.add_prefill(start, len);
         }
         self.flight.places.push(place);
-        if self.config.prefix_cache {
+        // The table ends with the block of the last token; nothing is full when it alone is touched and not filled.
+        let filled = end == sequence.table.len() as u32 * block_tokens;
+        if self.config.prefix_cache && (filled || len > 1) {
             for index in start / block_tokens..end / block_tokens {
                 let key = sequence.key(index, block_tokens);
                 let block = sequence.table[index as usize];
