@@ -28,7 +28,9 @@ fn affinity_beats_round_robin_with_many_tenants() {
     let p50 = difference(&reports, 0, 2, |policy| policy.ttft_s.p50);
     let p95 = difference(&reports, 0, 2, |policy| policy.ttft_s.p95);
     let reuse = difference(&reports, 2, 0, |policy| policy.reuse.ratio);
-    println!("TTFT p50 {p50:?}\nTTFT p95 {p95:?}\nreuse {reuse:?}");
+    let good = difference(&reports, 2, 0, |policy| policy.goodput.fraction);
+    println!("TTFT p50 {p50:?}\nTTFT p95 {p95:?}\nreuse {reuse:?}\ngood {good:?}");
+    assert!(good.low > 0.0, "{good:?}");
     assert!(p50.low > 0.0 && p95.low > 0.0 && reuse.low > 0.0, "{p50:?} {p95:?} {reuse:?}");
     // Not only certain but worth showing.
     assert!(reuse.mean > 0.2, "{reuse:?}");

@@ -216,7 +216,9 @@ fn draw_limit(svg: &mut Svg, frame: &Frame, picture: &Picture, colours: &Scheme)
             if value <= frame.y.1 {
                 let y = frame.py(value);
                 svg.line((left, y), (left + width, y), colours.limit, 1.0, "4 3");
-                svg.text((left + 4.0, y - 4.0), "start", colours.limit, words);
+                // Below the line when it lies at the top, where the axis has its name.
+                let text_y = if y < top + LINE { y + LINE - 4.0 } else { y - 4.0 };
+                svg.text((left + 4.0, text_y), "start", colours.limit, words);
             }
         }
         Direction::Vertical => {

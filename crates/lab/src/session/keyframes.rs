@@ -68,9 +68,33 @@ impl Keyframes {
         let after = self.kept.partition_point(|frame| frame.at <= t);
         after.checked_sub(1).map(|index| &self.kept[index])
     }
+}
 
-    #[cfg(test)]
-    pub(crate) fn len(&self) -> usize {
-        self.kept.len()
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::{Session, presets};
+
+    #[test]
+    fn states_stay_few_and_evenly_spread() {
+        let mut session = Session::new(presets::find("hot-tenant").unwrap().spec).unwrap();
+        while !session.advance(50).unwrap().done {}
+        let stage = session.stage.as_ref().unwrap();
+        let mut frames = Keyframes { most: 8, distance: 1, ..Keyframes::new(&session.spec) };
+        for events in 1..=1000usize {
+            frames.passed(1, &stage.runs[0].fleet, events);
+            assert!(frames.kept.len() <= 8 && frames.due() >= 1);
+        }
+        let at: Vec<usize> = frames.kept.iter().map(|frame| frame.log).collect();
+        assert!(at.len() >= 4 && at.windows(2).all(|pair| pair[1] - pair[0] <= 256 && pair[1] > pair[0]), "{at:?}");
+        assert!(1000 - at[at.len() - 1] <= 256, "{at:?}");
+        for run in &stage.runs {
+            let kept = &run.keyframes.kept;
+            assert!(!kept.is_empty() && kept.len() <= MOST);
+            assert!(kept.windows(2).all(|pair| pair[0].at <= pair[1].at));
+            assert_eq!(run.keyframes.before(Nanos::MAX).map(|frame| frame.at), kept.last().map(|frame| frame.at));
+            assert!(run.keyframes.before(Nanos::ZERO).is_none());
+        }
     }
 }

@@ -1,0 +1,176 @@
+//! The built program: what it prints, writes and refuses.
+
+#![allow(clippy::unwrap_used)]
+
+use serde_json::Value;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+fn servelab(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_servelab")).args(args).output().unwrap()
+}
+
+fn text(args: &[&str]) -> String {
+    let output = servelab(args);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn refused(args: &[&str], status: i32) -> String {
+    let output = servelab(args);
+    assert_eq!(output.status.code(), Some(status), "{args:?}");
+    assert!(output.stdout.is_empty());
+    String::from_utf8(output.stderr).unwrap()
+}
+
+fn scratch(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name)
+}
+
+#[test]
+fn a_run_is_the_same_to_the_byte() {
+    let args = ["run", "book-trace", "--seed", "9", "--format", "json"];
+    let first = text(&args);
+    assert_eq!(text(&args), first);
+    let report: Value = serde_json::from_str(&first).unwrap();
+    let policies = report["policies"].as_array().unwrap();
+    assert_eq!(policies[0]["name"], "round_robin");
+    assert_eq!(policies[0]["reuse"]["hit_tokens"], 2464);
+    assert_eq!(policies[0]["reuse"]["prompt_tokens"], 10_476);
+    assert_eq!(policies[2]["reuse"]["hit_tokens"], 7424);
+    assert!(policies[0]["ttft_s"]["p50"].as_f64().unwrap() > 0.0);
+    assert_eq!(report["spec"]["seed"], 9);
+    // A report is a spec, too: running it again gives it back.
+    let file = scratch("report.json");
+    std::fs::write(&file, &first).unwrap();
+    assert_eq!(text(&["run", file.to_str().unwrap(), "--format", "json"]), first);
+}
+
+#[test]
+fn settings_and_addresses_are_understood() {
+    let set = text(&[
+        "run",
+        "multi-tenant",
+        "--set",
+        "workload.requests=20",
+        "--set",
+        "policies=round_robin,prefix_affinity(guard=0)",
+        "--format",
+        "json",
+    ]);
+    let address =
+        "http://localhost/#v=1&preset=multi-tenant&policies=round_robin,prefix_affinity(guard=0)&workload.requests=20";
+    assert_eq!(text(&["run", address, "--format", "json"]), set);
+    let report: Value = serde_json::from_str(&set).unwrap();
+    assert_eq!(report["policies"].as_array().unwrap().len(), 2);
+    assert_eq!(report["workload"]["requests"], 20);
+}
+
+#[test]
+fn tables_and_rows_say_the_same() {
+    let table = text(&["run", "book-trace"]);
+    assert!(table.contains("Round-robin") && table.contains("23.5 %") && table.contains("70.9 %"), "{table}");
+    assert!(table.contains("gave first tokens soonest"));
+    let csv = text(&["run", "book-trace", "--format", "csv"]);
+    let mut rows = csv::Reader::from_reader(csv.as_bytes());
+    let column = |name: &str, head: &csv::StringRecord| head.iter().position(|cell| cell == name).unwrap();
+    let head = rows.headers().unwrap().clone();
+    let (tenant, hits) = (column("tenant", &head), column("reuse.hit_tokens", &head));
+    let rows: Vec<csv::StringRecord> = rows.records().map(Result::unwrap).collect();
+    // Four policies with six tenants each.
+    assert_eq!(rows.len(), 4 * 7);
+    let whole: Vec<&str> = rows.iter().filter(|row| row[tenant].is_empty()).map(|row| &row[hits]).collect();
+    assert_eq!((whole[0], whole[2]), ("2464", "7424"));
+    let parts: u64 = rows.iter().take(7).skip(1).map(|row| row[hits].parse::<u64>().unwrap()).sum();
+    assert_eq!(parts, 2464);
+}
+
+#[test]
+fn charts_are_written() {
+    let file = scratch("ttft.svg");
+    let chart = format!("ttft_cdf={}", file.display());
+    text(&["run", "book-trace", "--chart", &chart, "--chart-size", "500x300", "--dark"]);
+    let svg = std::fs::read_to_string(&file).unwrap();
+    assert!(svg.starts_with("<svg") && svg.contains("width=\"500\" height=\"300\"") && svg.contains("Round-robin"));
+}
+
+#[test]
+fn lists_are_complete() {
+    let all = text(&["list"]);
+    for name in
+        ["book-trace", "multi-tenant", "prefix_affinity", "guard_ratio", "tinygpt_wasm", "workload.rate", "ttft_cdf"]
+    {
+        assert!(all.contains(name), "{name}");
+    }
+    assert!(text(&["list", "policies"]).contains("round_robin"));
+    let catalog: Value = serde_json::from_str(&text(&["catalog"])).unwrap();
+    assert_eq!(catalog["version"], 1);
+    let presets: Value = serde_json::from_str(&text(&["list", "presets", "--format", "json"])).unwrap();
+    assert_eq!(catalog["presets"], presets);
+}
+
+#[test]
+fn refusals_say_what_would_do_and_leave_with_status_2() {
+    let long = "a".repeat(5000);
+    for (args, says) in [
+        (vec!["run", "no-such"], "presets are multi-tenant"),
+        (vec!["run", "book-trace", "--set", "workload.rate=12"], "workload.rate"),
+        (vec!["run", "multi-tenant", "--set", "workload.rate"], "KEY=VALUE"),
+        (vec!["run", "multi-tenant", "--set", "replicas=0"], "from 1 to 512"),
+        (vec!["run", "multi-tenant", "--set", "policies=psychic"], "round_robin"),
+        (vec!["run", "multi-tenant", "--set", "execution.cost=abacus"], "tinygpt_wasm"),
+        (vec!["run", "multi-tenant", "--set", "policies=prefix_affinity(guard=7)"], "guard"),
+        (vec!["run", "multi-tenant", "--seed", "9007199254740992"], "seed"),
+        (vec!["run", "multi-tenant", "--chart", "pie=x.svg"], "ttft_over_time"),
+        (vec!["run", "multi-tenant", "--chart", "ttft_cdf"], "ID=FILE.svg"),
+        (vec!["run", "multi-tenant", "--chart", "ttft_cdf=x.svg", "--chart-size", "9"], "960x480"),
+        (vec!["run", "#v=1&preset=multi-tenant&replicas=many"], "replicas"),
+        (vec!["run", "multi-tenant", "--record", "x.json"], "real model"),
+        (vec!["run", &long], "no such preset"),
+        (vec!["list", "--format", "csv"], "table or json"),
+        (vec!["fly"], "unrecognized subcommand"),
+        (vec!["run"], "EXPERIMENT"),
+    ] {
+        let message = refused(&args, 2);
+        assert!(message.contains(says), "{args:?}: {message}");
+    }
+    let file = scratch("broken.json");
+    std::fs::write(&file, "{\"version\": 99}").unwrap();
+    assert!(refused(&["run", file.to_str().unwrap()], 2).contains("newer ServeLab"));
+    std::fs::write(&file, "{").unwrap();
+    refused(&["run", file.to_str().unwrap()], 2);
+    // A folder that is not there is no fault of the request.
+    refused(&["run", "book-trace", "--chart", "ttft_cdf=/nowhere/at/all.svg"], 1);
+}
+
+#[cfg(not(feature = "tinygpt"))]
+#[test]
+fn without_the_model_it_says_how_to_get_it() {
+    assert!(refused(&["run", "book-trace", "--set", "execution.mode=tinygpt"], 2).contains("--features tinygpt"));
+}
+
+/// The real model on this machine's CPU: the exact figures, its text, and a record.
+#[cfg(feature = "tinygpt")]
+#[test]
+fn the_real_model_reuses_the_same() {
+    let file = scratch("record.json");
+    let record = file.to_str().unwrap();
+    let report = text(&[
+        "run",
+        "book-trace",
+        "--set",
+        "execution.mode=tinygpt",
+        "--set",
+        "execution.model=small",
+        "--format",
+        "json",
+        "--record",
+        record,
+    ]);
+    let report: Value = serde_json::from_str(&report).unwrap();
+    assert_eq!(report["policies"][0]["reuse"]["hit_tokens"], 2464);
+    assert_eq!(report["policies"][2]["reuse"]["hit_tokens"], 7424);
+    assert_eq!(report["cost"]["source"], "fitted");
+    assert!(report["cost"]["prediction"]["total_ratio"].as_f64().unwrap() > 0.0);
+    assert!(std::fs::metadata(&file).unwrap().len() > 10_000);
+}

@@ -1,0 +1,183 @@
+//! Sessions: the same bytes in pieces of any size, any instant shown as it was, saved and resumed.
+
+#![allow(clippy::unwrap_used)]
+
+use servelab_engine::Nanos;
+use servelab_lab::session::byte_text;
+use servelab_lab::{RunError, Session, presets, run_priced};
+use servelab_spec::Spec;
+use servelab_spec::experiment::WorkloadSpec;
+use servelab_spec::protocol::ChartRequest;
+
+fn json(session: &Session) -> String {
+    serde_json::to_string(&session.report()).unwrap()
+}
+
+fn spec() -> Spec {
+    let mut spec = presets::find("tiny-cache").unwrap().spec;
+    if let WorkloadSpec::MultiTenant(w) = &mut spec.workload {
+        w.requests = 60;
+    }
+    spec
+}
+
+fn finished(spec: Spec) -> Session {
+    let mut session = Session::new(spec).unwrap();
+    while !session.advance(u32::MAX).unwrap().done {}
+    session
+}
+
+/// S1.
+#[test]
+fn pieces_of_any_size_give_the_same_bytes() {
+    let whole = json(&finished(spec()));
+    assert_eq!(serde_json::to_string(&run_priced(&spec()).unwrap()).unwrap(), whole);
+    for piece in [1, 7, 100] {
+        let mut session = Session::new(spec()).unwrap();
+        let mut last = session.progress();
+        loop {
+            let progress = session.advance(piece).unwrap();
+            assert!(progress.fraction >= last.fraction && progress.policy >= last.policy);
+            assert!(progress.policy > last.policy || progress.t >= last.t);
+            // A partial report adds up, too.
+            for policy in session.report().policies {
+                let r = policy.requests;
+                assert_eq!(r.finished + r.rejected + r.pending, r.total);
+            }
+            last = progress;
+            if progress.done {
+                break;
+            }
+        }
+        assert_eq!(last.fraction, 1.0);
+        assert_eq!(json(&session), whole, "in pieces of {piece}");
+    }
+}
+
+/// Pictures made by coming back agree with pictures taken on the way, and stepping visits every instant.
+#[test]
+fn the_past_is_shown_as_it_was() {
+    let mut moving = Session::new(spec()).unwrap();
+    let mut seen = vec![];
+    loop {
+        let progress = moving.advance(11).unwrap();
+        if progress.policy > 0 {
+            break;
+        }
+        seen.push((progress.t, moving.frame(0, progress.t).unwrap()));
+    }
+    let mut session = finished(spec());
+    // Backwards, so that every picture needs a state restored; then forwards, going on from the last.
+    let order: Vec<usize> = (0..seen.len()).rev().step_by(5).chain((0..seen.len()).step_by(3)).collect();
+    for at in order {
+        let (t, frame) = &seen[at];
+        let again = session.frame(0, *t).unwrap();
+        assert_eq!(again.arrived, session.frame(0, *t).unwrap().arrived, "looking changes nothing");
+        // On the way several events of one instant may be still to come; the picture of an instant has them all.
+        if again.arrived == frame.arrived && again.finished == frame.finished {
+            assert_eq!(again.replicas.len(), 4);
+        }
+        assert!(again.arrived >= frame.arrived && again.finished >= frame.finished);
+        assert_eq!(again.t_s, frame.t_s);
+    }
+    let before = json(&session);
+    let (mut t, mut steps) = (Nanos::ZERO, 0);
+    loop {
+        let next = session.next_instant(1, t).unwrap();
+        if next <= t {
+            break;
+        }
+        (t, steps) = (next, steps + 1);
+        let frame = session.frame(1, t).unwrap();
+        assert_eq!(frame.t_s, t.as_secs());
+    }
+    assert_eq!(t, session.simulated(1));
+    let report = session.report();
+    assert!(steps as u64 > report.policies[1].steps / 4, "{steps} instants, {} steps", report.policies[1].steps);
+    assert_eq!(json(&session), before, "looking changes nothing");
+    let last = session.frame(1, Nanos::MAX).unwrap();
+    assert_eq!((last.arrived, last.finished), (60, 60));
+}
+
+/// S3.
+#[test]
+fn a_saved_session_goes_on_as_if_it_had_not_been() {
+    let whole = json(&finished(spec()));
+    for pieces in [0, 3, 40, 4000] {
+        let mut session = Session::new(spec()).unwrap();
+        for _ in 0..pieces {
+            session.advance(9).unwrap();
+        }
+        let text = serde_json::to_string(&session.save()).unwrap();
+        let mut restored = Session::restore(serde_json::from_str(&text).unwrap()).unwrap();
+        assert_eq!(json(&restored), json(&session));
+        let t = restored.simulated(0);
+        assert_eq!(restored.frame(0, Nanos(t.0 / 2)).unwrap(), session.frame(0, Nanos(t.0 / 2)).unwrap());
+        while !restored.advance(13).unwrap().done {}
+        assert_eq!(json(&restored), whole, "saved after {pieces} pieces");
+    }
+}
+
+#[test]
+fn damaged_sessions_are_refused() {
+    let mut session = Session::new(spec()).unwrap();
+    session.advance(100).unwrap();
+    let text = serde_json::to_string(&session.save()).unwrap();
+    for (from, to) in [("\"current\":0", "\"current\":99"), ("\"replicas\":4", "\"replicas\":0")] {
+        assert!(text.contains(from));
+        let damaged = text.replace(from, to);
+        let outcome = serde_json::from_str(&damaged).map(Session::restore);
+        assert!(!matches!(outcome, Ok(Ok(_))), "{to}");
+    }
+}
+
+#[test]
+fn stories_tell_where_and_why() {
+    let mut session = finished(presets::find("book-trace").unwrap().spec);
+    for policy in 0..4 {
+        for request in [23, 0, 11] {
+            let story = session.story(policy, request, &byte_text).unwrap().unwrap();
+            assert_eq!(story.request, request);
+            assert!(!story.why.is_empty() && story.replica.is_some());
+            assert!(story.ttft_s.unwrap() > 0.0 && story.output_tokens > 0);
+            assert!(story.prompt.unwrap().len() > 300);
+            assert_eq!(story.output, None, "nothing computed a token");
+        }
+    }
+    let first = session.story(1, 23, &byte_text).unwrap().unwrap();
+    assert_eq!(first.scores.len(), 4);
+    assert!(matches!(session.story(0, 24, &byte_text), Err(RunError::Spec(_))));
+    assert!(matches!(session.story(9, 0, &byte_text), Err(RunError::Spec(_))));
+    let mut young = Session::new(presets::find("book-trace").unwrap().spec).unwrap();
+    assert_eq!(young.story(0, 0, &byte_text).unwrap(), None, "not arrived yet");
+}
+
+#[test]
+fn charts_follow_the_run() {
+    let mut session = Session::new(spec()).unwrap();
+    let request = |id: &str| ChartRequest { id: id.into(), width: 640, height: 320, dark: true, range: None };
+    let empty = session.chart(&request("ttft_cdf")).unwrap();
+    assert!(empty.svg.contains("yet.") && empty.series.is_empty());
+    session.advance(300).unwrap();
+    assert_eq!(session.chart(&request("ttft_cdf")).unwrap().series.len(), 1);
+    while !session.advance(u32::MAX).unwrap().done {}
+    for (id, lanes) in [("ttft_over_time", 6), ("ttft_cdf", 3), ("outstanding_over_time", 3)] {
+        let chart = session.chart(&request(id)).unwrap();
+        assert_eq!(chart.series.len(), lanes);
+        assert_eq!(chart.svg, session.chart(&request(id)).unwrap().svg);
+    }
+    // Everything has ended, so nothing is outstanding at the end.
+    let chart = session.chart(&request("outstanding_over_time")).unwrap();
+    assert!(chart.series.iter().all(|series| series.y.last() == Some(&0.0)));
+}
+
+#[test]
+fn modes_are_not_mixed_up() {
+    let mut live = spec();
+    live.execution.mode = servelab_spec::experiment::ExecutionMode::Tinygpt;
+    let mut session = Session::new(live).unwrap();
+    assert!(session.needs_calibration());
+    assert!(matches!(session.advance(1), Err(RunError::Mode(_))));
+    assert_eq!(session.report().policies.len(), 3);
+    assert!(session.recording().is_none());
+}
