@@ -103,13 +103,11 @@ impl PrefixCache {
                 _ => return Err(format!("block {block} is badly linked to block {}", entry.next)),
             }
         }
-        for block in 0..self.entries.len() {
+        for (block, _) in inner.iter().enumerate().filter(|(_, inner)| !**inner) {
             let Entry { key, cached, .. } = self.entries[block];
-            if cached && !inner[block] {
-                let chain = self.chain(key);
-                if std::mem::replace(&mut self.chains[chain], block as u32) != NONE {
-                    return Err(format!("block {block} begins a second chain"));
-                }
+            let chain = self.chain(key);
+            if cached && std::mem::replace(&mut self.chains[chain], block as u32) != NONE {
+                return Err(format!("block {block} begins a second chain"));
             }
         }
         self.check(self.entries.len() as u32)

@@ -14,7 +14,8 @@
 //! | [`executor`] | the trait of whoever computes steps |
 //! | [`cost`] | the cost model, exact in picoseconds |
 //! | [`config`] | [`EngineConfig`] |
-//! | [`engine`] | [`Engine`]: submit, cancel, plan, commit, abort |
+//! | [`engine`] | [`Engine`]: submit, cancel, plan; views and statistics |
+//! | `commit` | how a step ends: committed or aborted |
 //! | `scheduler` | which sequences the next step computes |
 //! | `jump` | runs of equal decode steps |
 //! | `pool`, `cache`, `kv` | reference counts and free queue; keys; the two together |
@@ -26,6 +27,7 @@
 #![deny(clippy::iter_over_hash_type)]
 
 mod cache;
+mod commit;
 pub mod config;
 pub mod cost;
 pub mod engine;

@@ -114,6 +114,7 @@ impl Engine {
             self.running.push(place);
             self.note_admission(now, place, cached);
             let sequence = self.sequences.at(place);
+            sequence.reserve(&self.config);
             for at in 0..self.scratch.hits.len() {
                 let block = self.scratch.hits[at];
                 self.kv.hold(block);

@@ -1,5 +1,6 @@
 //! What the engine keeps of each sequence in flight.
 
+use crate::config::EngineConfig;
 use crate::prompt::{BlockKey, output_key};
 use crate::request::{SequenceId, SequenceRequest};
 use crate::time::Nanos;
@@ -60,6 +61,20 @@ impl Sequence {
             table: Vec::new(),
             cached: 0,
             admitted: false,
+        }
+    }
+
+    /// Room for its whole life, so that its steps allocate nothing.
+    pub(crate) fn reserve(&mut self, config: &EngineConfig) {
+        let SequenceRequest { prompt, max_tokens, .. } = &self.request;
+        let blocks = config.blocks_for(prompt.len + max_tokens);
+        self.table.reserve(blocks as usize);
+        if config.prefix_cache {
+            let generated = (blocks - prompt.full_blocks()) as usize;
+            self.output_keys.reserve(generated - self.output_keys.len());
+        }
+        if config.materialise {
+            self.output.reserve((max_tokens - self.outputs) as usize);
         }
     }
 

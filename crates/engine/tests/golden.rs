@@ -332,3 +332,77 @@ fn a_newcomer_is_not_blocked_by_a_cancelled_head() {
     commit(&mut engine);
     assert_eq!(plan(&mut engine).len(), 2);
 }
+
+/// Sharing saves memory, not attention reads: two sequences over the same blocks read twice their context.
+#[test]
+fn context_is_counted_logically() {
+    let mut engine = Engine::new(config(8)).unwrap();
+    engine.submit(Nanos::ZERO, request(1, &range(0, 6), 2)).unwrap();
+    engine.submit(Nanos::ZERO, request(2, &range(0, 6), 2)).unwrap();
+    plan(&mut engine);
+    let work = engine.in_flight().unwrap().work;
+    // Six tokens over 1 to 6, then two over 5 and 6.
+    assert_eq!((work.prefill_tokens, work.prefill_context), (8, 21 + 11));
+    assert_eq!((work.decode_sequences, work.decode_context), (0, 0));
+    commit(&mut engine);
+    plan(&mut engine);
+    let work = engine.in_flight().unwrap().work;
+    assert_eq!((work.prefill_tokens, work.prefill_context), (0, 0));
+    assert_eq!((work.decode_sequences, work.decode_context), (2, 7 + 7));
+}
+
+#[test]
+fn settings_out_of_range_are_named() {
+    let refused = |change: fn(&mut EngineConfig)| {
+        let mut config = EngineConfig::default();
+        change(&mut config);
+        Engine::new(config).unwrap_err().to_string()
+    };
+    assert_eq!(refused(|c| c.blocks = 0), "engine.blocks is 0; accepted is 1 to 67108864");
+    assert_eq!(refused(|c| c.token_budget = 7), "engine.token_budget is 7; accepted is 8 to 1073741824");
+    assert_eq!(refused(|c| c.watermark_blocks = 384), "engine.watermark_blocks is 384; accepted is 0 to 383");
+    assert!(refused(|c| c.block_tokens = 0).contains("block_tokens"));
+    assert!(refused(|c| c.max_batch = 0).contains("max_batch"));
+    assert!(refused(|c| c.max_context = 1).contains("max_context"));
+    let spec = servelab_spec::experiment::EngineSpec { watermark: 0.01, ..Default::default() };
+    assert_eq!(EngineConfig::from_spec(&spec, true).watermark_blocks, 3);
+}
+
+/// Each invariant notices when it is broken.
+#[test]
+fn every_invariant_can_fail() {
+    let mut engine = Engine::new(EngineConfig { max_batch: 2, ..config(8) }).unwrap();
+    for id in 1..=3 {
+        engine.submit(Nanos::ZERO, request(id, &range(0, 6), 9)).unwrap();
+    }
+    plan(&mut engine);
+    commit(&mut engine);
+    plan(&mut engine);
+    let state = serde_json::to_value(&engine).unwrap();
+    let damage = [
+        ("/kv/pool/free", serde_json::json!(4), "E1"),
+        ("/kv/pool/entries/3/next", serde_json::json!(3), "E1"),
+        ("/kv/pool/entries/0/refs", serde_json::json!(3), "invariant E2"),
+        ("/kv/cache/entries/5/cached", serde_json::json!(true), "E1/E3"),
+        ("/kv/reusable", serde_json::json!(1), "E1/E3"),
+        ("/sequences/places/2/table", serde_json::json!([0]), "invariant E4"),
+        ("/waiting", serde_json::json!([2, 2]), "invariant E5"),
+        ("/waiting", serde_json::json!([]), "invariant E5"),
+        ("/sequences/places/2/request/id", serde_json::json!(1), "invariant E5"),
+        ("/config/max_batch", serde_json::json!(1), "invariant E6"),
+        ("/sequences/places/1/table", serde_json::json!([0, 2, 3]), "invariant E7"),
+        ("/kv/cache/entries/0/key", serde_json::json!(7), "invariant E8"),
+        ("/sequences/places/0/outputs", serde_json::json!(9), "invariant E9"),
+        ("/sequences/places/2/request/max_tokens", serde_json::json!(500), "invariant E9"),
+        ("/flight/plan/items/0/start", serde_json::json!(5), "invariant E10"),
+        ("/flight/flying", serde_json::json!(false), "invariant E10"),
+        ("/stats/waiting", serde_json::json!(0), "invariant E11"),
+        ("/stats/submitted", serde_json::json!(4), "invariant E11"),
+    ];
+    for (field, value, invariant) in damage {
+        let mut damaged = state.clone();
+        *damaged.pointer_mut(field).expect(field) = value;
+        let error = serde_json::from_value::<Engine>(damaged).expect_err(field).to_string();
+        assert!(error.contains(invariant), "{field}: {error}");
+    }
+}
