@@ -1,9 +1,9 @@
 //! The prefix cache: which block holds the content that a key names.
 //!
-//! A hash table with chaining whose links run through the blocks themselves: there is one link for each block, so it never
-//! grows, never rehashes and needs no allocation after the first. Block tables are append-only, so a block that turns out equal to
-//! one already cached stays where it is, and several blocks may carry one key until they are reused. New blocks
-//! join the end of their chain, so look-up answers the oldest.
+//! A hash table with chaining whose links run through the blocks themselves: there is one link for each block, so it
+//! never grows, never rehashes and needs no allocation after the first. Block tables are append-only, so a block that
+//! turns out equal to one already cached stays where it is, and several blocks may carry one key until they are
+//! reused. New blocks join the end of their chain, so look-up answers the oldest.
 
 use crate::pool::NONE;
 use crate::prompt::BlockKey;
@@ -33,8 +33,8 @@ impl PrefixCache {
         PrefixCache { entries: vec![BLANK; blocks as usize], chains: vec![NONE; (blocks as usize).next_power_of_two()] }
     }
 
-    /// The chain of a key. Keys are well mixed as a rule, but a trace may bring small integers: hence the multiplication
-    /// (by 2⁶⁴ ÷ the golden ratio), of which the upper half counts.
+    /// The chain of a key. Keys are well mixed as a rule, but a trace may bring small integers: hence the
+    /// multiplication (by 2⁶⁴ ÷ the golden ratio), of which the upper half counts.
     fn chain(&self, key: BlockKey) -> usize {
         let spread = key.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         spread as usize & (self.chains.len() - 1)

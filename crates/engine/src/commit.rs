@@ -98,8 +98,8 @@ impl Engine {
     }
 
     /// The step in flight never commits (the replica is killed, the device is lost): no token is produced, blocks it
-    /// would have filled are withdrawn from the cache, sequences it admitted wait again as if it had not, and the others are as
-    /// they were before it. What was evicted or preempted for it stays so.
+    /// would have filled are withdrawn from the cache, sequences it admitted wait again as if it had not, and the
+    /// others are as they were before it. What was evicted or preempted for it stays so.
     ///
     /// In a run of equal steps, truncate to the step in progress first: the steps before it then count as done.
     pub fn abort(&mut self) {
@@ -123,8 +123,8 @@ impl Engine {
         self.after_change();
     }
 
-    /// All K and V are gone (the device was lost, the model moves elsewhere): nothing is in flight or cached any more, and every
-    /// running sequence waits to be recomputed, its tokens kept.
+    /// All K and V are gone (the device was lost, the model moves elsewhere): nothing is in flight or cached any
+    /// more, and every running sequence waits to be recomputed, its tokens kept.
     pub fn forget_kv(&mut self) {
         self.abort();
         while let Some(place) = self.running.pop() {

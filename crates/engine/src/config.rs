@@ -34,8 +34,8 @@ pub struct EngineConfig {
     /// Blocks that admission leaves free, so that running sequences can grow. Concerns admission only, and not that
     /// into an empty batch (where there is nobody to grow, and waiting would be for ever).
     pub watermark_blocks: u32,
-    /// Fill [`crate::StepPlan::tokens`] and [`crate::StepPlan::tables`] for an executor. Off for priced runs, where nobody reads
-    /// them. On, prompts must bring their token ids, and every step must bring its tokens.
+    /// Fill [`crate::StepPlan::tokens`] and [`crate::StepPlan::tables`] for an executor. Off for priced runs, where
+    /// nobody reads them. On, prompts must bring their token ids, and every step must bring its tokens.
     pub materialise: bool,
     /// The token that ends a sequence unless its request ignores it.
     pub end_of_text: u32,

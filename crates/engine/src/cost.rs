@@ -1,7 +1,8 @@
-//! What a step costs: `a + b·uncached prefill tokens + c·Σ(new token × its context) + d·decoding sequences + e·Σ context`.
+//! What a step costs:
+//! `a + b·uncached prefill tokens + c·Σ(new token × its context) + d·decoding sequences + e·Σ context`.
 //!
-//! Coefficients are integer picoseconds, so costs add up exactly and a run of k equal decode steps has a closed form: the
-//! decode context grows by the batch each step, hence Σ = k·first + e·batch·k(k−1)/2.
+//! Coefficients are integer picoseconds, so costs add up exactly and a run of k equal decode steps has a closed form:
+//! the decode context grows by the batch each step, hence Σ = k·first + e·batch·k(k−1)/2.
 
 use crate::plan::StepWork;
 use crate::time::{Nanos, Picos};
@@ -56,8 +57,9 @@ impl CostModel {
         Picos(u64::try_from(total).unwrap_or(u64::MAX))
     }
 
-    /// Of a run of `repeat` equal steps, how many have begun when `elapsed` has passed since its start: the step in progress, counted from 1.
-    /// A step that ends at this very instant is still in progress. `clock` is the replica's, as it was at the start.
+    /// Of a run of `repeat` equal steps, how many have begun when `elapsed` has passed since its start: the step in
+    /// progress, counted from 1. A step that ends at this very instant is still in progress. `clock` is the
+    /// replica's, as it was at the start.
     pub fn steps_begun(&self, work: &StepWork, repeat: u32, clock: &CostClock, elapsed: Nanos) -> u32 {
         let (mut begun, mut most) = (1, repeat.max(1));
         while begun < most {

@@ -1,12 +1,13 @@
 //! The engine as its drivers see it.
 //!
-//! A driver calls [`Engine::plan`], computes or prices the step, and calls [`Engine::commit`] at the step's virtual end. In
-//! between, the step is *in flight*: requests may arrive, sequences may be cancelled, and the whole step may be aborted.
+//! A driver calls [`Engine::plan`], computes or prices the step, and calls [`Engine::commit`] at the step's virtual
+//! end. In between, the step is *in flight*: requests may arrive, sequences may be cancelled, and the whole step may
+//! be aborted.
 //!
-//! A planned step may stand for a run of equal decode steps. Something that happens during the run interrupts
-//! it: the driver works out which step of the run is in progress (the `j`-th, from the cost model), calls
-//! [`Engine::truncate`] with `j`, tells the engine what happened, and commits at the end of that step. The result is the same as
-//! if every step had been planned alone.
+//! A planned step may stand for a run of equal decode steps. Something that happens during the run interrupts it: the
+//! driver works out which step of the run is in progress (the `j`-th, from the cost model), calls
+//! [`Engine::truncate`] with `j`, tells the engine what happened, and commits at the end of that step. The result is
+//! the same as if every step had been planned alone.
 
 use crate::config::{ConfigError, EngineConfig};
 use crate::error::Refusal;
@@ -127,8 +128,8 @@ impl Engine {
         }
     }
 
-    /// Removes a sequence, waiting or running, and frees its blocks; false when it is not here. If it is part of the step in
-    /// flight, that part of the result is dropped at commit; what it has filled of the cache stays.
+    /// Removes a sequence, waiting or running, and frees its blocks; false when it is not here. If it is part of the
+    /// step in flight, that part of the result is dropped at commit; what it has filled of the cache stays.
     ///
     /// In a run of equal steps, truncate to the step in progress first: the steps before it then count as done.
     pub fn cancel(&mut self, now: Nanos, id: SequenceId) -> bool {
@@ -161,8 +162,8 @@ impl Engine {
         true
     }
 
-    /// The next step, or `None` when there is nothing to run (or a step is in flight already). The step is in flight until
-    /// [`Engine::commit`] or [`Engine::abort`].
+    /// The next step, or `None` when there is nothing to run (or a step is in flight already). The step is in flight
+    /// until [`Engine::commit`] or [`Engine::abort`].
     ///
     /// With `max_repeat` above 1 the answer may be a run of up to that many equal decode steps
     /// ([`StepPlan::repeat`]); never when plans are materialised.
@@ -181,9 +182,9 @@ impl Engine {
         self.flight.flying.then_some(&self.flight.plan)
     }
 
-    /// Whether a request that arrives now could be admitted before the run of equal steps in flight is over, so that the run must be
-    /// truncated to the step in progress. Ask before submitting. Nobody is admitted while the batch is full or
-    /// another request waits (it did not fit, and nothing in the run makes room).
+    /// Whether a request that arrives now could be admitted before the run of equal steps in flight is over, so that
+    /// the run must be truncated to the step in progress. Ask before submitting. Nobody is admitted while the batch
+    /// is full or another request waits (it did not fit, and nothing in the run makes room).
     pub fn arrival_interrupts(&self) -> bool {
         self.flight.flying
             && self.flight.plan.repeat > 1
@@ -191,13 +192,15 @@ impl Engine {
             && self.running.len() < self.config.max_batch as usize
     }
 
-    /// Shortens the run of equal steps in flight to its first `repeat` steps (at least 1); longer or no run is left alone.
+    /// Shortens the run of equal steps in flight to its first `repeat` steps (at least 1); longer or no run is left
+    /// alone.
     pub fn truncate(&mut self, repeat: u32) {
         let plan = &mut self.flight.plan;
         plan.repeat = plan.repeat.min(repeat.max(1));
     }
 
-    /// Appends what has happened but was not delivered yet, as [`Engine::commit`] would: for somebody who will not commit.
+    /// Appends what has happened but was not delivered yet, as [`Engine::commit`] would: for somebody who will not
+    /// commit.
     pub fn drain_events(&mut self, events: &mut Vec<EngineEvent>) {
         events.append(&mut self.pending);
     }

@@ -4,8 +4,8 @@ use crate::request::SequenceId;
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// Something that happened, delivered by [`crate::Engine::commit`] in this order: first what was decided when the step was planned
-/// (preemptions, admissions, evictions), then its results in the order of the batch.
+/// Something that happened, delivered by [`crate::Engine::commit`] in this order: first what was decided when the
+/// step was planned (preemptions, admissions, evictions), then its results in the order of the batch.
 ///
 /// A sequence cancelled while its step was in flight may still be named by what happened before it was cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

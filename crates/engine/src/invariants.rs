@@ -11,7 +11,7 @@
 //! | E7 | a running sequence's table has exactly the blocks of its computed tokens and of those in flight |
 //! | E8 | a running sequence's full blocks carry its keys (prefix cache on), and none of its others carries any |
 //! | E9 | nothing is computed beyond the tokens there are, and no sequence outlives its length |
-//! | E10 | the step in flight is of this engine's sequences, within the token budget (but for one whole prompt), and is not empty |
+//! | E10 | the step in flight is not empty, of sequences that run, and within the budget (but for one whole prompt) |
 //! | E11 | statistics agree with the state |
 //!
 //! That work is done whenever there is some, that nothing is lost and that time does not run back are properties of

@@ -1,18 +1,18 @@
 //! Runs of equal decode steps: many steps planned, priced and committed as one.
 //!
-//! While the whole batch decodes and nobody can be admitted, the steps differ only in their context, which the cost model
-//! sums in closed form. A run ends where something other than that would happen:
+//! While the whole batch decodes and nobody can be admitted, the steps differ only in their context, which the cost
+//! model sums in closed form. A run ends where something other than that would happen:
 //!
 //! - a sequence finishes (so a full batch with a queue behind it may run on: no place comes free before);
 //! - a block is needed and none is free, which means preemption;
 //! - somebody waits for blocks and a block gets full: it might be one that the waiting sequence can share. (Free and
 //!   cached blocks become only fewer otherwise, so nothing else can help it.)
 //!
-//! Only the first step takes and publishes its blocks when it is planned. The others do it, in the order in which single
-//! steps would, when it is known how far the run got: [`Engine::truncate`] has nothing to undo. So a run may go through block
-//! allocations, and through the evictions that these cause once the pool has been used up; runs that ended there would be two or
-//! three steps long in the very case that matters, a warm cache. What a run evicts is told at its end, as are the
-//! tokens it produced and the blocks it filled.
+//! Only the first step takes and publishes its blocks when it is planned. The others do it, in the order in which
+//! single steps would, when it is known how far the run got: [`Engine::truncate`] has nothing to undo. So a run may
+//! go through block allocations, and through the evictions that these cause once the pool has been used up; runs that
+//! ended there would be two or three steps long in the very case that matters, a warm cache. What a run evicts is
+//! told at its end, as are the tokens it produced and the blocks it filled.
 
 use crate::engine::Engine;
 use crate::events::EngineEvent;
@@ -84,7 +84,8 @@ impl Engine {
         if evicted > 0 {
             self.pending.push(EngineEvent::Evicted { blocks: evicted });
         }
-        // All allocations before all fills gives what steps in turn would: fills touch held blocks only, evictions free ones.
+        // All allocations before all fills gives what steps in turn would: fills touch held blocks only, evictions
+        // free ones.
         self.flight.published.clear();
         if self.config.prefix_cache {
             let fills = |start: u32| match block_tokens - 1 - start % block_tokens {
@@ -98,7 +99,8 @@ impl Engine {
         }
     }
 
-    /// Calls `act` for each item and each step `offset(start) + n·block size` below `steps`, in order of step, then item.
+    /// Calls `act` for each item and each step `offset(start) + n·block size` below `steps`, in order of step, then
+    /// item.
     fn round_robin(&mut self, steps: u32, offset: impl Fn(u32) -> u32, mut act: impl FnMut(&mut Self, usize, u32)) {
         let mut order = std::mem::take(&mut self.scratch.order);
         order.clear();
@@ -137,9 +139,9 @@ impl Engine {
         }
     }
 
-    /// Splits the run of equal steps in flight at its `begun`-th step, counted from 1: that step stays in flight, alone, and
-    /// those before it count as done, so that statistics and views are up to date. What they told is delivered by
-    /// the next [`Engine::commit`] or [`Engine::drain_events`]. Without a run in flight it does nothing.
+    /// Splits the run of equal steps in flight at its `begun`-th step, counted from 1: that step stays in flight,
+    /// alone, and those before it count as done, so that statistics and views are up to date. What they told is
+    /// delivered by the next [`Engine::commit`] or [`Engine::drain_events`]. Without a run in flight it does nothing.
     pub fn split_run(&mut self, begun: u32) {
         self.truncate(begun);
         self.settle_run();

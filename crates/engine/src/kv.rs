@@ -102,8 +102,8 @@ impl KvBlocks {
         self.peak_used = self.peak_used.max(self.used());
     }
 
-    /// Gives back blocks, the last first, and empties `table`: the end of a chain is of use only with its beginning, so it goes first when
-    /// room is needed.
+    /// Gives back blocks, the last first, and empties `table`: the end of a chain is of use only with its beginning,
+    /// so it goes first when room is needed.
     pub(crate) fn release_all(&mut self, table: &mut Vec<u32>) {
         self.release_to(table, 0);
     }

@@ -1,8 +1,8 @@
 //! The block pool: reference counts and the free queue.
 //!
-//! The free queue is one doubly linked list threaded through the blocks themselves, so taking a block from
-//! its middle (a cache hit on a block that nobody holds) costs as little as popping its head, and nothing is ever
-//! allocated. It is in LRU order: released blocks join at the tail, new content takes the head. Whether a free block still holds
+//! The free queue is one doubly linked list threaded through the blocks themselves, so taking a block from its middle
+//! (a cache hit on a block that nobody holds) costs as little as popping its head, and nothing is ever allocated. It
+//! is in LRU order: released blocks join at the tail, new content takes the head. Whether a free block still holds
 //! shareable content is none of the pool's business ([`crate::cache`]).
 
 use serde::{Deserialize, Serialize};

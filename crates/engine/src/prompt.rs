@@ -1,9 +1,10 @@
 //! Prompts as chains of block keys.
 //!
 //! A key names a full block *and everything before it*: it is the state, at the block's end, of one chain that starts
-//! from extras such as tenant salt and adapter and takes in every token. So a key can be continued token by token: the
-//! state after a prompt's last, partial block is its [`Prompt::tail`], from which generated tokens go on. Two prompts share a cached block exactly when their keys are equal (64-bit
-//! keys: among 10⁷ distinct blocks a false match has probability below 3·10⁻⁶).
+//! from extras such as tenant salt and adapter and takes in every token. So a key can be continued token by token:
+//! the state after a prompt's last, partial block is its [`Prompt::tail`], from which generated tokens go on. Two
+//! prompts share a cached block exactly when their keys are equal (64-bit keys: among 10⁷ distinct blocks a false
+//! match has probability below 3·10⁻⁶).
 //!
 //! Long shared prefixes are interned once and held by reference, so a million prompts cost their unique parts. Token
 //! ids are present only where a real model or a policy must read them.
@@ -44,8 +45,8 @@ pub fn output_key(tail: BlockKey, output_seed: u64, block: u32) -> BlockKey {
     BlockKey(mix(mix(tail.0 ^ 0x6f75_7470_7574_6b65, output_seed), u64::from(block)))
 }
 
-/// Keys of the full blocks of `prompt` + `output_tokens` generated tokens that the prompt alone does not fill, as a priced
-/// run caches them. With the prompt's own keys they are the leading keys of the session's next prompt.
+/// Keys of the full blocks of `prompt` + `output_tokens` generated tokens that the prompt alone does not fill, as a
+/// priced run caches them. With the prompt's own keys they are the leading keys of the session's next prompt.
 pub fn continuation_keys(
     prompt: &Prompt,
     output_seed: u64,

@@ -1,7 +1,7 @@
 //! Counter-based random numbers: a draw is a pure function of seed, purpose and index.
 //!
-//! Nothing is shared between purposes, so changing a policy, or how often it draws, leaves every exogenous draw (arrivals, prompts,
-//! lengths, weights) as it was.
+//! Nothing is shared between purposes, so changing a policy, or how often it draws, leaves every exogenous draw
+//! (arrivals, prompts, lengths, weights) as it was.
 
 use serde::{Deserialize, Serialize};
 

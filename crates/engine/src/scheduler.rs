@@ -1,12 +1,12 @@
 //! Which step comes next: continuous batching, first come first served.
 //!
 //! Running sequences come first, in order of admission, each with as many tokens as it still lacks and the budget
-//! allows. One that finds no free block preempts the newest, in the end itself. Then, unless somebody was
-//! preempted, waiting sequences are admitted from the head of the queue while batch, budget and blocks suffice; the head blocks those
-//! behind it.
+//! allows. One that finds no free block preempts the newest, in the end itself. Then, unless somebody was preempted,
+//! waiting sequences are admitted from the head of the queue while batch, budget and blocks suffice; the head blocks
+//! those behind it.
 //!
-//! Nothing starves. The oldest running sequence can always grow: it may preempt all others, and alone it fits the pool, or it would have
-//! been refused. Into an empty batch the head of the queue always fits, for the same reason.
+//! Nothing starves. The oldest running sequence can always grow: it may preempt all others, and alone it fits the
+//! pool, or it would have been refused. Into an empty batch the head of the queue always fits, for the same reason.
 //!
 //! At most the newest running sequence is in the middle of its prefill, since a prefill is cut short only where
 //! the budget ends, and nobody is admitted after that.
@@ -66,7 +66,8 @@ impl Engine {
         preempted
     }
 
-    /// Back to the head of the queue, without blocks but with the tokens it has generated. It is off the running list already.
+    /// Back to the head of the queue, without blocks but with the tokens it has generated. It is off the running list
+    /// already.
     pub(crate) fn preempt(&mut self, place: u32) {
         let sequence = self.sequences.at(place);
         sequence.computed = 0;
@@ -76,8 +77,8 @@ impl Engine {
         self.stats.preemptions += 1;
     }
 
-    /// Admits from the head of the queue. Answers whether somebody is left waiting for blocks (as opposed to a place in the
-    /// batch or the budget).
+    /// Admits from the head of the queue. Answers whether somebody is left waiting for blocks (as opposed to a place
+    /// in the batch or the budget).
     fn admit_waiting(&mut self, now: Nanos, mut budget: u32) -> bool {
         let mut prefilling = self.flight.plan.items.iter().any(|item| !item.decode);
         while budget > 0 && self.running.len() < self.config.max_batch as usize {
@@ -85,7 +86,8 @@ impl Engine {
             if self.config.one_prefill && prefilling {
                 return false;
             }
-            // A look-up that failed would fail again: nothing has changed, and a larger budget asks for no fewer blocks.
+            // A look-up that failed would fail again: nothing has changed, and a larger budget asks for no fewer
+            // blocks.
             if let Some((other, epoch, least)) = self.scratch.blocked
                 && other == place
                 && epoch == self.kv.epoch
@@ -165,7 +167,8 @@ impl Engine {
         self.flight.readmitted.push(!first);
     }
 
-    /// Takes back the admissions of the step in flight: the sequences wait again, in their order, at the head of the queue.
+    /// Takes back the admissions of the step in flight: the sequences wait again, in their order, at the head of the
+    /// queue.
     pub(crate) fn unadmit(&mut self) {
         for at in (0..self.flight.admitted.len()).rev() {
             let place = self.flight.admitted[at];

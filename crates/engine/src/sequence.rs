@@ -137,7 +137,8 @@ impl Sequence {
     }
 }
 
-/// Hashes a sequence's number by folded multiplication: the same on every machine, and quick. The map is for look-up only.
+/// Hashes a sequence's number by folded multiplication: the same on every machine, and quick. The map is for look-up
+/// only.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FixedHasher(u64);
 

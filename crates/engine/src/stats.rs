@@ -3,7 +3,8 @@
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// One engine's statistics. Gauges show the state now (a planned step's blocks included), counters the time since it began.
+/// One engine's statistics. Gauges show the state now (a planned step's blocks included), counters the time since it
+/// began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EngineStats {

@@ -42,7 +42,8 @@ struct Paper {
 }
 
 impl Paper {
-    /// As the executors must: all writes of the batch, then all reads. `broken`: the step stops half-way, and its slots hold anything.
+    /// As the executors must: all writes of the batch, then all reads. `broken`: the step stops half-way, and its
+    /// slots hold anything.
     fn execute(
         &mut self,
         plan: &StepPlan,
