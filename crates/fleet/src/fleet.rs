@@ -302,6 +302,7 @@ impl Fleet {
     /// The device that holds all K and V is gone. Steps in flight never happened, running sequences are computed again, their
     /// tokens kept; the caller goes on with another executor.
     pub fn device_lost(&mut self) {
+        self.split_runs();
         self.executing = None;
         for index in 0..self.core.replicas.len() as u32 {
             if let Model::Engine(engine) = &mut self.core.replicas[index as usize].model {
@@ -327,11 +328,13 @@ impl Fleet {
         self.core.now
     }
 
-    /// When the next event happens; `None` when none will, or while a step is out for execution.
-    pub fn next_event_time(&self) -> Option<Nanos> {
+    /// When something next happens after a poll came back; `None` when nothing will, or while a step is out for execution. Runs of
+    /// equal steps are split at the present instant, so the answer is the end of a single step.
+    pub fn next_event_time(&mut self) -> Option<Nanos> {
         if self.executing.is_some() || self.core.done {
             return None;
         }
+        self.split_runs();
         self.next_event().map(|(at, _)| at)
     }
 

@@ -1,6 +1,6 @@
 //! Signals and how fresh they are.
 //!
-//! A policy declares the tier it reads ([`crate::routing::Reads`]) and is shown that tier and nothing fresher. Most
+//! A policy declares the tier it reads ([`crate::routing::Policy::reads`]) and is shown that tier and nothing fresher. Most
 //! production failures of routing are mistakes about tiers, so a tier is part of a policy's type, not of its text.
 
 use serde::{Deserialize, Serialize};

@@ -9,7 +9,7 @@
 //! |---|---|
 //! | [`request`] | [`Request`]: what a client asks for, the true output length included |
 //! | [`source`] | [`Source`] and the [`Workload`] trait behind it |
-//! | [`survey`] | totals and the reuse ceiling of a source |
+//! | [`mod@survey`] | totals and the reuse ceiling of a source |
 //! | [`estimate`] | mean sizes of a workload, for rates given as a multiple of capacity |
 //! | `population` | tenants: interned system prompts and prompts built on them |
 //! | `text` | readable synthetic text |

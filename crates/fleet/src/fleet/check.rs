@@ -25,9 +25,13 @@ fn expect(name: &'static str, holds: bool, found: impl FnOnce() -> String) -> Re
 pub(super) fn check(core: &Core, settled: bool) -> Result<(), Violation> {
     let counts = &core.counts;
     let flights = &core.flights;
-    let ended = counts.finished + counts.rejected + counts.pending;
-    expect("F1 conservation", counts.arrived == ended + flights.requests.len() as u64, || {
-        format!("{} arrived, {ended} ended, {} are in flight", counts.arrived, flights.requests.len())
+    let (ended, in_flight) = (counts.finished + counts.rejected, flights.requests.len() as u64);
+    expect("F1 conservation", counts.arrived == ended + in_flight, || {
+        format!("{} arrived, {ended} ended, {in_flight} are in flight", counts.arrived)
+    })?;
+    let pending = if core.done { in_flight } else { 0 };
+    expect("F1 conservation", counts.pending == pending, || {
+        format!("{} are counted as pending, {pending} are", counts.pending)
     })?;
     // Each request in flight is in exactly one place: at a replica, held by the gateway or waiting to be tried again.
     let elsewhere = u64::from(core.gateway.held()) + core.timers.iter().count() as u64;

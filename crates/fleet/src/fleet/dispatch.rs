@@ -2,7 +2,7 @@
 
 use super::decisions::DecisionRecord;
 use super::flights::{Attempt, InFlight};
-use super::timers::{Timer, Timers};
+use super::timers::Timer;
 use super::{Core, Fleet};
 use crate::clients::{After, Failure};
 use crate::gateway::{Gateway, Verdict};
@@ -12,6 +12,7 @@ use crate::telemetry::LocalSignals;
 use servelab_engine::{EngineEvent, Nanos, SequenceId};
 use servelab_workload::Request;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 /// Refused by a replica: it can never fit there.
 const NEVER_FITS: u16 = 400;
@@ -246,33 +247,29 @@ impl Fleet {
         }
     }
 
-    /// Removes everything in flight at the horizon and records it as pending, in order of request.
+    /// Records everything in flight at the horizon as pending, in order of request. It stays where it is, so that the last picture shows it.
     pub(super) fn pend(&mut self) {
-        let core = &mut self.core;
-        let mut sent: Vec<SequenceId> = core.flights.attempts.iter().map(|(_, attempt)| attempt.id).collect();
+        let Core { flights, replicas, now, counts, ended, .. } = &mut self.core;
         // The latest attempt of a request speaks for it.
-        sent.sort_unstable();
-        let mut records: Vec<RequestRecord> = Vec::with_capacity(core.flights.requests.len());
-        for id in sent.into_iter().rev() {
-            let Some(attempt) = core.flights.end(id) else { continue };
-            let model = core.replicas[attempt.replica as usize].model.get();
-            let output = model.output(id).to_vec();
-            if let Some(flight) = core.flights.requests.remove(attempt.request) {
-                records.push(RequestRecord { output, ..record(&flight, Some(&attempt), core.now, Outcome::Pending) });
+        let mut latest: BTreeMap<u32, &Attempt> = BTreeMap::new();
+        for (_, attempt) in flights.attempts.iter() {
+            let known = latest.entry(attempt.request).or_insert(attempt);
+            if attempt.id > known.id {
+                *known = attempt;
             }
         }
-        let waiting: Vec<u32> = core.flights.requests.iter().map(|(place, _)| place).collect();
-        for place in waiting {
-            if let Some(flight) = core.flights.requests.remove(place) {
-                records.push(record(&flight, None, core.now, Outcome::Pending));
-            }
-        }
-        core.signals.fill(LocalSignals::default());
-        core.timers = Timers::default();
-        while core.gateway.release().is_some() {}
+        let mut records: Vec<RequestRecord> = (flights.requests.iter())
+            .map(|(place, flight)| {
+                let attempt = latest.get(&place).copied();
+                let output = attempt.map_or(Vec::new(), |attempt| {
+                    replicas[attempt.replica as usize].model.get().output(attempt.id).to_vec()
+                });
+                RequestRecord { output, ..record(flight, attempt, *now, Outcome::Pending) }
+            })
+            .collect();
         records.sort_by_key(|record| record.index);
-        core.counts.pending += records.len() as u64;
-        core.ended.append(&mut records);
+        counts.pending = records.len() as u64;
+        ended.append(&mut records);
     }
 }
 
