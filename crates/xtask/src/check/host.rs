@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use super::tally::{Tally, check, count_tests};
-use super::{HOST_CRATES, Session};
+use super::{HOST_CRATES, HOST_FEATURES, Session};
 use crate::process::Command;
 
 pub(super) fn fmt(session: &Session<'_>) -> Result<Tally> {
@@ -11,15 +11,21 @@ pub(super) fn fmt(session: &Session<'_>) -> Result<Tally> {
 }
 
 pub(super) fn lint(session: &Session<'_>) -> Result<Tally> {
-    check(packages(cargo(session).arg("clippy"), HOST_CRATES).args(["--all-targets", "--", "-D", "warnings"]))
+    check(everything(session, "clippy").args(["--all-targets", "--", "-D", "warnings"]))
 }
 
 pub(super) fn doc(session: &Session<'_>) -> Result<Tally> {
-    check(packages(cargo(session).arg("doc"), HOST_CRATES).arg("--no-deps").env("RUSTDOCFLAGS", "-D warnings"))
+    check(everything(session, "doc").arg("--no-deps").env("RUSTDOCFLAGS", "-D warnings"))
 }
 
 pub(super) fn tests(session: &Session<'_>) -> Result<Tally> {
-    count_tests(packages(cargo(session).arg("test"), HOST_CRATES).arg("--no-fail-fast"))
+    count_tests(everything(session, "test").arg("--no-fail-fast"))
+}
+
+/// A subcommand of cargo on all host crates and features at once, so that cargo settles the features of what they
+/// depend on once, and every stage finds the same builds.
+pub(super) fn everything(session: &Session<'_>, subcommand: &str) -> Command {
+    packages(cargo(session).arg(subcommand), HOST_CRATES).args(["--features", HOST_FEATURES])
 }
 
 /// cargo of the active toolchain, at the top of the repository.
@@ -27,7 +33,7 @@ pub(super) fn cargo(session: &Session<'_>) -> Command {
     Command::new("cargo").env("CARGO_TARGET_DIR", &session.context.target).dir(&session.context.root)
 }
 
-/// Names crates of ours. All in one command, so that cargo unifies their dependencies' features once.
+/// Names crates of ours.
 pub(super) fn packages<'a>(command: Command, crates: impl IntoIterator<Item = &'a str>) -> Command {
     crates.into_iter().fold(command, |command, name| command.arg("-p").arg(format!("servelab-{name}")))
 }

@@ -7,8 +7,9 @@ use std::fs;
 use anyhow::{Context as _, Result};
 
 use super::Session;
-use super::host::cargo;
+use super::host::everything;
 use super::tally::Tally;
+use crate::process::Command;
 
 /// The presets compared.
 const PRESETS: [&str; 2] = ["book-trace", "multi-tenant"];
@@ -17,20 +18,13 @@ const PRESETS: [&str; 2] = ["book-trace", "multi-tenant"];
 const FOLDER: &str = "tests/generated";
 
 pub(super) fn run(session: &Session<'_>) -> Result<Tally> {
-    let root = &session.context.root;
-    let manifest = fs::read_to_string(root.join("crates/cli/Cargo.toml")).context("cannot read the CLI's manifest")?;
-    if !manifest.contains("servelab-lab") {
-        return Ok(Tally::missing("reports", "the command line does not know the lab"));
-    }
-    let folder = root.join(FOLDER);
+    let folder = session.context.root.join(FOLDER);
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    everything(session, "build").args(["--bin", "servelab"]).run()?;
+    let program = session.context.target.join("debug/servelab");
     let mut tally = Tally::default();
     for preset in PRESETS {
-        let report = || {
-            cargo(session)
-                .args(["run", "--quiet", "-p", "servelab-cli", "--", "run", preset, "--format", "json"])
-                .read()
-        };
+        let report = || Command::new(&program).args(["run", preset, "--format", "json"]).read();
         let (first, second) = (report()?, report()?);
         println!("{preset}: {} bytes", first.len());
         tally = tally.plus(&compare(preset, &first, &second));
