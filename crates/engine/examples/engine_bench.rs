@@ -205,10 +205,6 @@ fn main() {
         },
     ];
     let json = std::env::args().any(|argument| argument == "--json");
-    if !json {
-        println!("| case | plans at once | steps/s | plans/s | requests/s | tokens/s | reuse | × real time |");
-        println!("|---|---|---|---|---|---|---|---|");
-    }
     for case in &cases {
         for (most, label) in [(1, "1"), (u32::MAX, "runs")] {
             let r = run(case, most);
@@ -217,8 +213,9 @@ fn main() {
                     format!("\"case\":\"{}\",\"plans_at_once\":\"{label}\",\"steps_per_s\":{:.0}", r.name, r.steps);
                 println!("{{{fields},\"plans_per_s\":{:.0},\"requests_per_s\":{:.0}}}", r.plans, r.requests);
             } else {
+                let plans = if most == 1 { "single steps" } else { "runs of equal steps" };
                 println!(
-                    "| {} | {label} | {:.2} M | {:.2} M | {:.0} k | {:.1} M | {:.2} | {:.0} |",
+                    "engine, priced, {}, {plans}\t{:.2}\tM steps/s\t{:.2} M plans/s, {:.0} k requests/s, {:.1} M tokens/s, reuse {:.2}, {:.0} × real time",
                     r.name,
                     r.steps / 1e6,
                     r.plans / 1e6,

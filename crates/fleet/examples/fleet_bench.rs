@@ -18,7 +18,6 @@ fn main() -> Result<(), Box<dyn Error>> {
         decode_sequence_us: 900.0,
         decode_context_us: 1.5,
     });
-    println!("{requests} requests | replicas | output | policy | runs | requests/s | steps/s | reuse");
     for (replicas, output) in [(4, 32), (64, 32), (4, 512), (64, 512)] {
         for name in ["round_robin", "least_tokens", "prefix_affinity"] {
             if only.as_ref().is_some_and(|only| *only != format!("{replicas}/{output}/{name}")) {
@@ -51,8 +50,8 @@ fn main() -> Result<(), Box<dyn Error>> {
                     .replica_stats()
                     .fold((0, 0), |(hit, all), stats| (hit + stats.hit_tokens, all + stats.prompt_tokens));
                 println!(
-                    "{replicas:3} | {output:3} | {name:15} | {} | {:9.0} | {:10.0} | {:.3}",
-                    if max_repeat == 1 { "single" } else { "jumps " },
+                    "fleet, priced, {replicas} replicas, output {output}, {name}, {}\t{:.0}\trequests/s\t{:.0} steps/s, reuse {:.3}",
+                    if max_repeat == 1 { "single steps" } else { "runs of equal steps" },
                     ended as f64 / seconds,
                     steps as f64 / seconds,
                     hit as f64 / all as f64
