@@ -93,7 +93,7 @@ proptest! {
 /// The same, where it pays: long outputs, so that runs are long and interrupted often.
 #[test]
 fn runs_are_long_and_still_invisible() {
-    let sizes = MultiTenantSpec { requests: 200, output_min: 200, output_max: 400, ..Default::default() };
+    let sizes = MultiTenantSpec { requests: 80, output_min: 200, output_max: 400, ..Default::default() };
     let spec = EngineSpec { blocks: 384, ..Default::default() };
     for policy in policies() {
         let config = FleetConfig::priced(4, engine(spec), cost());

@@ -98,7 +98,7 @@ fn the_formula_gives_the_tabulated_values() {
 
 #[test]
 fn stations_are_m_m_c() {
-    for slots in [1, 2, 4, 8] {
+    for slots in [1, 4, 8] {
         let wait = mean_wait(Shape::OneStation(slots), Service::Exponential, 0.7);
         agrees(&format!("M/M/{slots}"), wait, erlang_c_wait(slots, 0.7));
     }
@@ -106,7 +106,7 @@ fn stations_are_m_m_c() {
 
 #[test]
 fn a_central_queue_makes_many_servers_one_station() {
-    for replicas in [2, 4] {
+    for replicas in [2, 3] {
         let wait = mean_wait(Shape::CentralQueue(replicas), Service::Exponential, 0.7);
         agrees(&format!("central queue, {replicas}"), wait, erlang_c_wait(replicas, 0.7));
     }
