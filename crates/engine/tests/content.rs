@@ -1,5 +1,6 @@
 //! A model of paper: a slot holds a hash of all tokens up to its own. Whatever the scheduler does, every item must
 //! find in its slots what its sequence says, and the text must be what the sequence alone would get.
+#![cfg(not(target_arch = "wasm32"))]
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod common;

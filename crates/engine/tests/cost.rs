@@ -1,4 +1,5 @@
 //! The cost model against its definition, and the clock against exact sums.
+#![cfg(not(target_arch = "wasm32"))]
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use proptest::prelude::*;

@@ -6,6 +6,10 @@ use servelab_engine::{
     StepOutput, continuation_keys,
 };
 
+// The same cases run in a browser, as part of `web.rs`.
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
+
 fn config(blocks: u32) -> EngineConfig {
     EngineConfig {
         block_tokens: 4,
@@ -405,4 +409,39 @@ fn every_invariant_can_fail() {
         let error = serde_json::from_value::<Engine>(damaged).expect_err(field).to_string();
         assert!(error.contains(invariant), "{field}: {error}");
     }
+}
+
+/// Three blocks are free, and the second request lacks four, until the first one's decode fills a block they share.
+#[test]
+fn who_waits_for_blocks_enters_when_decode_fills_one_to_share() {
+    let first = request(1, &range(0, 4), 9);
+    let mut prompt = range(0, 4);
+    prompt.extend([100; 4]);
+    prompt.extend(range(20, 30));
+    let second = request(2, &prompt, 1);
+    let mut engine = Engine::new(config(5)).unwrap();
+    engine.submit(Nanos::ZERO, first.clone()).unwrap();
+    plan(&mut engine);
+    commit(&mut engine);
+    engine.submit(Nanos::ZERO, second.clone()).unwrap();
+    for start in 4..7 {
+        assert_eq!(plan(&mut engine), [(1, start, 1, true, vec![0, 1])]);
+        commit(&mut engine);
+    }
+    assert_eq!(plan(&mut engine), [(1, 7, 1, true, vec![0, 1]), (2, 8, 10, true, vec![0, 1, 2, 3, 4])]);
+
+    // The same with keys only: the run ends before the step that fills the block.
+    let mut second = second;
+    let name = continuation_keys(&first.prompt, 0, 4, 4).next().unwrap();
+    second.prompt.own_keys[1] = name;
+    let mut engine = Engine::new(EngineConfig { materialise: false, ..config(5) }).unwrap();
+    engine.submit(Nanos::ZERO, first).unwrap();
+    engine.plan(Nanos::ZERO, 9).unwrap();
+    engine.commit(Nanos::ZERO, &StepOutput::default(), &mut Vec::new()).unwrap();
+    engine.submit(Nanos::ZERO, second).unwrap();
+    let run = engine.plan(Nanos::ZERO, 9).unwrap();
+    assert_eq!((run.items.len(), run.items[0].start, run.repeat), (1, 4, 3));
+    engine.commit(Nanos::ZERO, &StepOutput::default(), &mut Vec::new()).unwrap();
+    let both = engine.plan(Nanos::ZERO, 9).unwrap();
+    assert_eq!((both.items.len(), both.items[1].start, both.repeat), (2, 8, 1));
 }

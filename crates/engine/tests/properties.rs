@@ -1,4 +1,5 @@
 //! Properties of whole runs of a priced replica: what every request, the clock and a saved state can rely on.
+#![cfg(not(target_arch = "wasm32"))]
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod common;

@@ -1,4 +1,5 @@
 //! Random streams against published values and their distributions against theory.
+#![cfg(not(target_arch = "wasm32"))]
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use servelab_engine::random::{Stream, mix};

@@ -1,4 +1,5 @@
 //! The engine against a second, deliberately naive one: same plans to the block, same events, over random runs.
+#![cfg(not(target_arch = "wasm32"))]
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod common;

@@ -1,0 +1,8 @@
+//! In a browser: the cases worked by hand, as on the host.
+#![cfg(target_arch = "wasm32")]
+#![allow(missing_docs)]
+
+#[path = "golden.rs"]
+mod golden;
+
+wasm_bindgen_test::wasm_bindgen_test_configure!(run_in_browser);
