@@ -1,1 +1,38 @@
-//! .
+//! The page: it draws what workers compute and computes nothing itself.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`palette`], [`format`](mod@format) | colours and numbers, tested on the host |
+//! | `text` | every sentence of the page |
+//! | `state` | the signals, all in one place |
+//! | `control` | starting and ending runs, hearing the workers |
+//! | `playback` | the clock of the stage |
+//! | `link` | a worker and the way to it |
+//! | `address` | the spec in the address |
+//! | `settings` | reading and setting one value of the draft |
+//! | `stage` | the fleet, drawn: cards, lanes, block grids, travelling pills |
+//! | `views` | everything else on the screen |
+//!
+//! State flows one way: workers answer, `control` and `playback` write signals, views read them. Heavy pictures (pills, block
+//! grids, charts' read-outs) are drawn by plain calls from one effect per card, once per frame received.
+
+mod address;
+mod control;
+mod env;
+pub mod format;
+mod keys;
+mod link;
+mod look;
+pub mod palette;
+mod playback;
+mod settings;
+mod stage;
+mod state;
+mod text;
+mod views;
+
+/// Mounts the page.
+pub fn start() {
+    console_error_panic_hook::set_once();
+    leptos::mount::mount_to_body(views::Page);
+}

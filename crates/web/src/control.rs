@@ -1,0 +1,271 @@
+//! What happens when: starting and ending runs, and hearing the workers.
+
+use crate::link::{Event, Host, Link};
+use crate::state::{App, Failure, Links, Phase, Progress, Story};
+use crate::{address, env, playback, text};
+use leptos::prelude::*;
+use servelab_spec::catalog::Catalog;
+use servelab_spec::experiment::{DeviceChoice, ExecutionMode};
+use servelab_spec::protocol::{ChartRequest, DeviceReport, FromWorker, ToWorker};
+use servelab_spec::validate::MAX_POLICIES;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A run that ended within this much wall time is shown from its start; a longer one was watched while it ran.
+const WATCHED_MS: f64 = 2000.0;
+
+/// A worker that has not answered a cancel by then is in a step that does not end, and is replaced.
+const CANCEL_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Runs the draft.
+pub(crate) fn start(app: App) {
+    let spec = app.draft.get_untracked();
+    if let Err(error) = spec.validate() {
+        fail(app, Failure { message: error.to_string(), field: Some(error.field), crashed: false });
+        return;
+    }
+    let live = spec.execution.mode == ExecutionMode::Tinygpt;
+    let on_gpu = live
+        && match spec.execution.device {
+            DeviceChoice::Cpu => false,
+            DeviceChoice::Webgpu => true,
+            DeviceChoice::Auto => env::has_webgpu() && gpu_may_win(&app.devices.get_untracked()),
+        };
+    start_on(app, if on_gpu { Host::Gpu } else { Host::Cpu });
+}
+
+/// The GPU is worth its bytes unless it was measured here and lost.
+fn gpu_may_win(devices: &[DeviceReport]) -> bool {
+    let time = |kind: &str| devices.iter().find(|device| device.kind == kind).and_then(|device| device.decode_8_ms);
+    match (time("cpu"), time("webgpu")) {
+        (Some(cpu), Some(gpu)) => gpu < cpu,
+        _ => !devices.iter().any(|device| device.kind == "webgpu" && (device.error.is_some() || device.software)),
+    }
+}
+
+fn start_on(app: App, host: Host) {
+    let spec = app.draft.get_untracked();
+    let before = app.run.host.get_untracked();
+    if before != host && app.run.phase.get_untracked().busy() {
+        post(app, before, &ToWorker::Cancel { run: app.run.number.get_untracked() });
+    }
+    let run = app.run.number.get_untracked() + 1;
+    app.run.number.set(run);
+    app.run.host.set(host);
+    app.run.failure.set(None);
+    app.run.progress.set(Progress::default());
+    app.run.phase.set(Phase::Loading);
+    app.run.started_ms.set(env::now_ms());
+    app.story.set(None);
+    let focus = app.play.focus.get_untracked();
+    if focus as usize >= spec.policies.len() {
+        app.play.focus.set(0);
+    }
+    app.play.playing.set(false);
+    app.play.follow.set(true);
+    app.play.t.set(0.0);
+    app.play.fronts.set([0.0; MAX_POLICIES]);
+    app.play.frames.iter().for_each(|frame| frame.set(None));
+    playback::forget(app);
+    app.run.spec.set(Some(Arc::new(spec.clone())));
+    post(app, host, &ToWorker::Run { run, spec: Box::new(spec) });
+}
+
+/// Stops the run; what is finished is kept.
+pub(crate) fn cancel(app: App) {
+    if !app.run.phase.get_untracked().busy() {
+        return;
+    }
+    let (run, host) = (app.run.number.get_untracked(), app.run.host.get_untracked());
+    post(app, host, &ToWorker::Cancel { run });
+    set_timeout(
+        move || {
+            if app.run.number.get_untracked() == run && app.run.phase.get_untracked().busy() {
+                app.links.update_value(|links| *links.slot(host) = None);
+                app.run.phase.set(Phase::Cancelled);
+                if host == Host::Cpu {
+                    open(app, Host::Cpu);
+                }
+            }
+        },
+        CANCEL_PATIENCE,
+    );
+}
+
+/// Runs on the CPU what was meant for the GPU.
+pub(crate) fn retry_on_cpu(app: App, reason: &str) {
+    app.notices.update(|notices| notices.push(text::moved_to_cpu(reason)));
+    start_on(app, Host::Cpu);
+}
+
+/// Asks for a request's story.
+pub(crate) fn tell(app: App, policy: u32, request: u32) {
+    app.story.set(Some(Story { policy, request, told: None }));
+    let run = app.run.number.get_untracked();
+    post(app, app.run.host.get_untracked(), &ToWorker::Request { run, policy, request });
+}
+
+/// Asks for a chart of the present run.
+pub(crate) fn draw(app: App, chart: ChartRequest) {
+    let run = app.run.number.get_untracked();
+    post(app, app.run.host.get_untracked(), &ToWorker::Chart { run, chart });
+}
+
+/// Measures a device. The CPU is measured beside the simulator, the GPU in its own worker.
+pub(crate) fn measure(app: App, host: Host) {
+    if app.measuring.with_untracked(|measuring| measuring.contains(&host)) {
+        return;
+    }
+    app.measuring.update(|measuring| measuring.push(host));
+    post(app, host, &ToWorker::Measure { allow_software: true });
+}
+
+/// Sends to a worker, starting it when it is not there.
+pub(crate) fn post(app: App, host: Host, message: &ToWorker) {
+    let missing = app.links.try_update_value(|links| links.slot(host).is_none()) == Some(true);
+    if missing {
+        open(app, host);
+    }
+    app.links.update_value(|links| {
+        if let Some(link) = links.slot(host) {
+            link.post(message);
+        }
+    });
+}
+
+/// Starts a worker.
+pub(crate) fn open(app: App, host: Host) {
+    match Link::open(host, move |event| hear(app, host, event)) {
+        Ok(link) => app.links.update_value(|links| *links.slot(host) = Some(link)),
+        // Within this turn the caller still sets up; the failure is told after it.
+        Err(reason) => set_timeout(move || stopped(app, host, &reason), Duration::ZERO),
+    }
+}
+
+fn hear(app: App, host: Host, event: Event) {
+    match event {
+        Event::Loading { received } => {
+            if host == app.run.host.get_untracked() {
+                app.run.progress.update(|progress| progress.received = Some(received));
+            }
+        }
+        Event::Stopped { reason } => stopped(app, host, &reason),
+        Event::Message(message) => listen(app, host, *message),
+    }
+}
+
+fn listen(app: App, host: Host, message: FromWorker) {
+    let current = app.run.number.get_untracked();
+    match message {
+        FromWorker::Ready { catalog } => ready(app, host, *catalog),
+        FromWorker::Progress { run, policy, fraction, t_s, stage } if run == current => {
+            playback::reached(app, policy, t_s);
+            app.run.phase.set(if stage == "loading" { Phase::Loading } else { Phase::Running });
+            app.run.progress.set(Progress { policy, fraction, t_s, stage, received: None });
+        }
+        FromWorker::Frame { run, frame } if run == current => playback::arrived(app, *frame),
+        FromWorker::Report { run, partial, report } if run == current => {
+            app.run.phase.set(if partial { Phase::Partial } else { Phase::Done });
+            app.run.reported.set(run);
+            app.run.report.set(Some(Arc::new(*report)));
+            let wall = env::now_ms() - app.run.started_ms.get_untracked();
+            playback::ended(app, wall < WATCHED_MS);
+            measure_quietly(app);
+        }
+        FromWorker::Failed { run, message, field } if run == current => {
+            if host == Host::Gpu && field.is_none() {
+                retry_on_cpu(app, &message);
+            } else {
+                fail(app, Failure { message, field, crashed: false });
+            }
+        }
+        FromWorker::Request { run, story } if run == current => app.story.update(|open| {
+            if let Some(open) = open.as_mut().filter(|open| open.request == story.request) {
+                open.told = Some(Arc::new(*story));
+            }
+        }),
+        FromWorker::Chart { run, chart } if run == current => {
+            if let Some(at) = crate::state::CHARTS.iter().position(|id| *id == chart.id) {
+                app.charts[at].set(Some(Arc::new(*chart)));
+            }
+        }
+        FromWorker::Measured { devices } => measured(app, host, devices),
+        // Answers about runs that were replaced meanwhile.
+        _ => {}
+    }
+}
+
+fn ready(app: App, host: Host, catalog: Catalog) {
+    if host != Host::Cpu {
+        return;
+    }
+    app.links.update_value(|links| links.cpu_was_ready = true);
+    if app.catalog.with_untracked(Option::is_some) {
+        return;
+    }
+    let (spec, warnings) = address::read(&catalog);
+    app.catalog.set(Some(Arc::new(catalog)));
+    app.draft.set(spec);
+    app.notices.set(warnings);
+    start(app);
+}
+
+/// The CPU is measured once the first result stands, in a worker of its own, and never on a metered connection.
+fn measure_quietly(app: App) {
+    if app.devices.with_untracked(Vec::is_empty) && !env::saves_data() {
+        measure(app, Host::Bench);
+    }
+}
+
+fn measured(app: App, host: Host, devices: Vec<DeviceReport>) {
+    app.measuring.update(|measuring| measuring.retain(|measured| *measured != host));
+    app.devices.update(|known| {
+        for device in devices {
+            known.retain(|old| old.kind != device.kind);
+            known.push(device);
+        }
+        known.sort_by(|a, b| a.kind.cmp(&b.kind));
+    });
+    if host == Host::Bench {
+        // In a later turn: this is called from the worker's own listener.
+        set_timeout(move || app.links.update_value(|links: &mut Links| links.bench = None), Duration::ZERO);
+    }
+}
+
+fn stopped(app: App, host: Host, reason: &str) {
+    let reason = reason.to_owned();
+    // In a later turn: this may be called from the worker's own listener.
+    set_timeout(
+        move || {
+            app.links.update_value(|links| *links.slot(host) = None);
+            app.measuring.update(|measuring| measuring.retain(|measured| *measured != host));
+            if host == Host::Bench {
+                return;
+            }
+            let was_ready = app.links.with_value(|links| links.cpu_was_ready);
+            if host == Host::Gpu {
+                let running = app.run.host.get_untracked() == Host::Gpu && app.run.phase.get_untracked().busy();
+                app.devices.update(|known| {
+                    known.retain(|old| old.kind != "webgpu");
+                    let error = Some(reason.clone());
+                    known.push(DeviceReport { kind: "webgpu".into(), error, ..DeviceReport::default() });
+                });
+                if running {
+                    retry_on_cpu(app, &reason);
+                }
+                return;
+            }
+            fail(app, Failure { message: reason.clone(), field: None, crashed: true });
+            if was_ready {
+                open(app, Host::Cpu);
+            }
+        },
+        Duration::ZERO,
+    );
+}
+
+fn fail(app: App, failure: Failure) {
+    app.play.playing.set(false);
+    app.run.failure.set(Some(failure));
+    app.run.phase.set(Phase::Failed);
+}

@@ -1,0 +1,109 @@
+//! The browser around the page: clock, media queries, storage, clipboard, downloads.
+
+use wasm_bindgen::prelude::*;
+use web_sys::{Blob, BlobPropertyBag, HtmlAnchorElement, HtmlElement, MediaQueryList, Url, Window};
+
+pub(crate) fn window() -> Option<Window> {
+    web_sys::window()
+}
+
+/// Wall clock, ms. Drives playback and the time left, never a result.
+pub(crate) fn now_ms() -> f64 {
+    window().and_then(|window| window.performance()).map_or(0.0, |performance| performance.now())
+}
+
+/// Watches a media query: `on_change` hears its present state at once and every change.
+pub(crate) fn watch_media(query: &str, on_change: impl Fn(bool) + 'static) {
+    let Some(list) = window().and_then(|window| window.match_media(query).ok().flatten()) else { return };
+    on_change(list.matches());
+    let watched = list.clone();
+    let listener: Closure<dyn FnMut()> = Closure::new(move || on_change(watched.matches()));
+    listen_to_list(&list, listener);
+}
+
+fn listen_to_list(list: &MediaQueryList, listener: Closure<dyn FnMut()>) {
+    let _ = list.add_event_listener_with_callback("change", listener.as_ref().unchecked_ref());
+    // Lives as long as the page.
+    listener.forget();
+}
+
+/// A small setting; absent where storage is refused (sandboxed frames).
+pub(crate) fn stored(key: &str) -> Option<String> {
+    window()?.local_storage().ok().flatten()?.get_item(key).ok().flatten()
+}
+
+/// Keeps a small setting where storage is allowed.
+pub(crate) fn store(key: &str, value: &str) {
+    if let Some(storage) = window().and_then(|window| window.local_storage().ok().flatten()) {
+        let _ = storage.set_item(key, value);
+    }
+}
+
+/// Sets custom properties on the root element.
+pub(crate) fn set_root_properties(properties: &[(String, &'static str)]) {
+    if let Some(root) = root() {
+        for (name, value) in properties {
+            let _ = root.style().set_property(name, value);
+        }
+    }
+}
+
+/// The root element.
+pub(crate) fn root() -> Option<HtmlElement> {
+    window()?.document()?.document_element()?.dyn_into().ok()
+}
+
+/// Copies text; says whether the browser let it.
+pub(crate) async fn copy(text: &str) -> bool {
+    let Some(window) = window() else { return false };
+    let clipboard = window.navigator().clipboard();
+    if clipboard.is_undefined() {
+        return false;
+    }
+    wasm_bindgen_futures::JsFuture::from(clipboard.write_text(text)).await.is_ok()
+}
+
+/// WebGPU is offered here (an adapter may still be missing).
+pub(crate) fn has_webgpu() -> bool {
+    window().is_some_and(|window| {
+        let navigator: JsValue = window.navigator().into();
+        js_sys::Reflect::get(&navigator, &"gpu".into()).is_ok_and(|gpu| gpu.is_truthy())
+    })
+}
+
+/// Offers text as a file.
+pub(crate) fn download(name: &str, mime: &str, text: &str) {
+    let options = BlobPropertyBag::new();
+    options.set_type(mime);
+    if let Ok(blob) = Blob::new_with_str_sequence_and_options(&js_sys::Array::of1(&text.into()), &options) {
+        download_blob(name, &blob);
+    }
+}
+
+/// Offers bytes as a file.
+pub(crate) fn download_blob(name: &str, blob: &Blob) {
+    let Ok(url) = Url::create_object_url_with_blob(blob) else { return };
+    let document = window().and_then(|window| window.document());
+    let anchor = document.and_then(|document| document.create_element("a").ok());
+    if let Some(anchor) = anchor.and_then(|element| element.dyn_into::<HtmlAnchorElement>().ok()) {
+        anchor.set_href(&url);
+        anchor.set_download(name);
+        anchor.click();
+    }
+    // The click has started the download synchronously; a later turn may let go of the bytes.
+    let release = Closure::once_into_js(move || {
+        let _ = Url::revoke_object_url(&url);
+    });
+    if let Some(window) = window() {
+        let _ = window.set_timeout_with_callback_and_timeout_and_arguments_0(release.unchecked_ref(), 10_000);
+    }
+}
+
+
+/// The visitor asked for fewer bytes.
+pub(crate) fn saves_data() -> bool {
+    let Some(window) = window() else { return false };
+    let navigator: JsValue = window.navigator().into();
+    let connection = js_sys::Reflect::get(&navigator, &"connection".into()).unwrap_or(JsValue::UNDEFINED);
+    js_sys::Reflect::get(&connection, &"saveData".into()).is_ok_and(|saves| saves.is_truthy())
+}

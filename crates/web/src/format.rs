@@ -1,0 +1,190 @@
+//! Numbers and durations as a person says them.
+
+/// Narrow no-break space: groups digits and stands before units.
+const THIN: char = '\u{202f}';
+
+/// A whole number, digits in groups of three: `10 476`.
+pub fn whole(value: u64) -> String {
+    let digits = value.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3 * THIN.len_utf8());
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(THIN);
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// Three significant digits at most, without an exponent: `0.0123`, `1.23`, `123`, `12 300`.
+pub fn number(value: f64) -> String {
+    if !value.is_finite() {
+        return "–".into();
+    }
+    let size = value.abs();
+    if size >= 1000.0 {
+        let text = whole(size.round() as u64);
+        return if value < 0.0 { format!("−{text}") } else { text };
+    }
+    let decimals = if size >= 100.0 || size == 0.0 {
+        0
+    } else if size >= 10.0 {
+        1
+    } else if size >= 1.0 {
+        2
+    } else {
+        // 0.0123 has its first digit in the second place and shows two more.
+        (2 - size.log10().floor() as i32).clamp(2, 8) as usize
+    };
+    trim(format!("{value:.decimals$}"))
+}
+
+fn trim(text: String) -> String {
+    if !text.contains('.') {
+        return text;
+    }
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// A share as a percentage: `23.5 %`.
+pub fn percent(share: f64) -> String {
+    if !share.is_finite() {
+        return "–".into();
+    }
+    let value = share * 100.0;
+    let text = if value.abs() >= 99.95 || value == 0.0 { format!("{value:.0}") } else { format!("{value:.1}") };
+    format!("{text}{THIN}%")
+}
+
+/// A duration as a person says it: `350 ms`, `1.24 s`, `4 min 10 s`.
+pub fn duration(seconds: f64) -> String {
+    if !seconds.is_finite() {
+        return "–".into();
+    }
+    let size = seconds.abs();
+    if size == 0.0 {
+        format!("0{THIN}s")
+    } else if size < 1e-3 {
+        format!("{}{THIN}µs", number(seconds * 1e6))
+    } else if size < 0.9995 {
+        format!("{}{THIN}ms", number(seconds * 1e3))
+    } else if size < 59.95 {
+        format!("{}{THIN}s", number(seconds))
+    } else {
+        let total = size.round() as u64;
+        let (hours, minutes, rest) = (total / 3600, total / 60 % 60, total % 60);
+        if hours > 0 {
+            format!("{hours}{THIN}h {minutes}{THIN}min")
+        } else {
+            format!("{minutes}{THIN}min {rest}{THIN}s")
+        }
+    }
+}
+
+/// An instant on the virtual clock, of constant width while it runs: `12.345 s`.
+pub fn clock(seconds: f64) -> String {
+    if seconds < 100.0 { format!("{seconds:.3}{THIN}s") } else { format!("{seconds:.1}{THIN}s") }
+}
+
+/// The unit that a column of durations is written in, by its largest value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Microseconds.
+    Micro,
+    /// Milliseconds.
+    Milli,
+    /// Seconds.
+    Second,
+}
+
+impl Unit {
+    /// The unit that suits a column.
+    pub fn of(values: impl IntoIterator<Item = f64>) -> Unit {
+        let largest = values.into_iter().fold(0.0, f64::max);
+        if largest >= 1.0 {
+            Unit::Second
+        } else if largest >= 1e-3 {
+            Unit::Milli
+        } else {
+            Unit::Micro
+        }
+    }
+
+    /// Its symbol.
+    pub fn symbol(self) -> &'static str {
+        match self {
+            Unit::Micro => "µs",
+            Unit::Milli => "ms",
+            Unit::Second => "s",
+        }
+    }
+
+    /// A value in it with fixed decimals, so that a column aligns on the point.
+    pub fn show(self, seconds: f64) -> String {
+        match self {
+            Unit::Micro => format!("{:.1}", seconds * 1e6),
+            Unit::Milli => format!("{:.1}", seconds * 1e3),
+            Unit::Second => format!("{seconds:.2}"),
+        }
+    }
+}
+
+/// Bytes as `310 kB` or `2.4 MB`.
+pub fn bytes(count: f64) -> String {
+    if count < 1e6 { format!("{:.0}{THIN}kB", count / 1e3) } else { format!("{:.1}{THIN}MB", count / 1e6) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plain(text: String) -> String {
+        text.replace(THIN, " ")
+    }
+
+    #[test]
+    fn numbers_read_as_written_by_hand() {
+        let cases = [
+            (0.0, "0"),
+            (0.0123, "0.0123"),
+            (0.5, "0.5"),
+            (1.0, "1"),
+            (1.234, "1.23"),
+            (12.34, "12.3"),
+            (123.4, "123"),
+            (12_300.0, "12 300"),
+            (f64::NAN, "–"),
+        ];
+        for (value, text) in cases {
+            assert_eq!(plain(number(value)), text);
+        }
+        assert_eq!(plain(whole(2_464)), "2 464");
+        assert_eq!(plain(whole(1_234_567)), "1 234 567");
+        assert_eq!(plain(whole(7)), "7");
+    }
+
+    #[test]
+    fn durations_change_unit_where_people_do() {
+        let cases = [
+            (0.0, "0 s"),
+            (4.2e-5, "42 µs"),
+            (0.35, "350 ms"),
+            (0.9996, "1 s"),
+            (1.24, "1.24 s"),
+            (250.0, "4 min 10 s"),
+            (7_320.0, "2 h 2 min"),
+        ];
+        for (value, text) in cases {
+            assert_eq!(plain(duration(value)), text);
+        }
+    }
+
+    #[test]
+    fn shares_and_columns() {
+        assert_eq!(plain(percent(0.2352)), "23.5 %");
+        assert_eq!(plain(percent(1.0)), "100 %");
+        assert_eq!(Unit::of([0.2, 0.04]), Unit::Milli);
+        assert_eq!(Unit::of([1.2, 0.04]).show(0.04), "0.04");
+        assert_eq!(plain(bytes(310_400.0)), "310 kB");
+    }
+}

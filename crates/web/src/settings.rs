@@ -1,0 +1,138 @@
+//! Reading and setting one value of the draft as a number, the way the catalog describes it: switches are 0 and 1,
+//! choices the index of the option.
+
+use servelab_spec::catalog::{ParamInfo, ParamKind};
+use servelab_spec::experiment::WorkloadSpec;
+use servelab_spec::{Spec, SpecError, patch};
+
+/// The present value of a setting; absent when the spec has no such key (a rate on a fixed trace).
+pub(crate) fn get(spec: &Spec, info: &ParamInfo) -> Option<f64> {
+    // The kind of workload is no entry of its own: it decides which entries there are.
+    let kind = match &spec.workload {
+        WorkloadSpec::BookTrace => "book_trace",
+        WorkloadSpec::MultiTenant(_) => "multi_tenant",
+    };
+    let entries = patch::entries(spec);
+    let entry = entries.iter().find(|(key, _)| *key == info.name).map(|(_, text)| text.as_str());
+    let text = if info.name == "workload.kind" { kind } else { entry? };
+    match &info.kind {
+        ParamKind::Switch => Some(f64::from(u8::from(text == "on"))),
+        ParamKind::Choice(options) => options.iter().position(|option| option == text).map(|at| at as f64),
+        ParamKind::Number | ParamKind::Integer => text.parse().ok(),
+    }
+}
+
+/// The draft with one setting changed.
+pub(crate) fn set(spec: &Spec, info: &ParamInfo, value: f64) -> Result<Spec, SpecError> {
+    let text = match &info.kind {
+        ParamKind::Switch => if value > 0.5 { "on" } else { "off" }.to_owned(),
+        ParamKind::Choice(options) => options.get(value as usize).cloned().unwrap_or_default(),
+        ParamKind::Number | ParamKind::Integer => value.to_string(),
+    };
+    patch::set(spec, &info.name, &text)
+}
+
+/// Where a value stands on its slider, 0 to 1. Ranges over more than three decades are logarithmic, since
+/// half of a linear slider would then be the last factor of two.
+pub(crate) fn to_slider(info: &ParamInfo, value: f64) -> f64 {
+    if info.max <= info.min {
+        return 0.0;
+    }
+    let value = value.clamp(info.min, info.max);
+    if logarithmic(info) {
+        let low = floor(info);
+        (value.max(low) / low).ln() / (info.max / low).ln()
+    } else {
+        (value - info.min) / (info.max - info.min)
+    }
+}
+
+/// The value at a position of the slider, rounded to the setting's granularity.
+pub(crate) fn from_slider(info: &ParamInfo, at: f64) -> f64 {
+    let at = at.clamp(0.0, 1.0);
+    let raw = if logarithmic(info) {
+        let low = floor(info);
+        if at <= 0.0 { info.min } else { low * (info.max / low).powf(at) }
+    } else {
+        info.min + at * (info.max - info.min)
+    };
+    if info.kind == ParamKind::Integer {
+        let raw = if logarithmic(info) { round_digits(raw, 2) } else { raw };
+        return raw.round().clamp(info.min, info.max);
+    }
+    if logarithmic(info) {
+        return round_digits(raw, 2).clamp(info.min, info.max);
+    }
+    let step = if info.step > 0.0 { info.step } else { 1e-6 };
+    // Steps like 0.1 are not exact in binary; twelve digits bring back the number that was meant.
+    round_digits(info.min + ((raw - info.min) / step).round() * step, 12).clamp(info.min, info.max)
+}
+
+fn logarithmic(info: &ParamInfo) -> bool {
+    info.min >= 0.0 && info.max / floor(info) > 1000.0
+}
+
+/// Smallest positive value of a logarithmic slider.
+fn floor(info: &ParamInfo) -> f64 {
+    if info.min > 0.0 { info.min } else { info.step.max(1e-6) }
+}
+
+fn round_digits(value: f64, digits: i32) -> f64 {
+    // `{:e}` rounds in decimal, which a product of binary fractions does not.
+    format!("{value:.*e}", (digits - 1).max(0) as usize).parse().unwrap_or(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn info(name: &str, min: f64, max: f64, step: f64, kind: ParamKind) -> ParamInfo {
+        ParamInfo {
+            name: name.into(),
+            label: String::new(),
+            unit: String::new(),
+            default: min,
+            min,
+            max,
+            step,
+            kind,
+            help: String::new(),
+        }
+    }
+
+    #[test]
+    fn sliders_reach_both_ends_and_come_back() {
+        let cases = [
+            info("replicas", 1.0, 64.0, 1.0, ParamKind::Integer),
+            info("workload.requests", 1.0, 1_000_000.0, 1.0, ParamKind::Integer),
+            info("workload.rate", 0.001, 100_000.0, 0.001, ParamKind::Number),
+            info("workload.skew", 0.0, 5.0, 0.1, ParamKind::Number),
+        ];
+        for case in &cases {
+            assert_eq!(from_slider(case, 0.0), case.min, "{}", case.name);
+            assert_eq!(from_slider(case, 1.0), case.max, "{}", case.name);
+            for at in 0..=20 {
+                let value = from_slider(case, f64::from(at) / 20.0);
+                assert_eq!(from_slider(case, to_slider(case, value)), value, "{} at {value}", case.name);
+            }
+        }
+        assert_eq!(from_slider(&cases[3], 0.06), 0.3);
+    }
+
+    #[test]
+    fn settings_are_read_and_written_by_kind() {
+        let spec = Spec::default();
+        let replicas = info("replicas", 1.0, 64.0, 1.0, ParamKind::Integer);
+        assert_eq!(get(&spec, &replicas), Some(4.0));
+        assert_eq!(set(&spec, &replicas, 6.0).expect("in range").replicas, 6);
+        let cache = info("engine.prefix_cache", 0.0, 1.0, 1.0, ParamKind::Switch);
+        assert_eq!(get(&spec, &cache), Some(1.0));
+        assert!(!set(&spec, &cache, 0.0).expect("a switch").engine.prefix_cache);
+        let options = vec!["per_second".into(), "of_capacity".into()];
+        let unit = info("workload.rate_unit", 0.0, 1.0, 1.0, ParamKind::Choice(options));
+        assert_eq!(get(&spec, &unit), Some(1.0));
+        let changed = set(&spec, &unit, 0.0).expect("an option");
+        assert_eq!(get(&changed, &unit), Some(0.0));
+        assert!(get(&spec, &info("engine.nothing", 0.0, 1.0, 1.0, ParamKind::Switch)).is_none());
+    }
+}

@@ -1,0 +1,556 @@
+//! Every sentence of the page, in one place: to keep them short and alike, and ready to be translated.
+
+use crate::format::{duration, number, percent, whole};
+use servelab_spec::Report;
+use servelab_spec::catalog::{CostInfo, ParamInfo, ParamKind, PolicyInfo};
+use servelab_spec::experiment::SloSpec;
+use servelab_spec::frame::{BlockCell, Frame, Pill, ReplicaFrame, StepFrame};
+use servelab_spec::protocol::DeviceReport;
+use servelab_spec::report::{Prediction, RequestCounts};
+
+/// Declares the fixed texts.
+macro_rules! texts {
+    ($($name:ident = $text:expr;)*) => { $(pub(crate) const $name: &str = $text;)* };
+}
+
+texts! {
+    NAME = "ServeLab";
+    TAGLINE = "An LLM serving fleet in this tab";
+    SKIP = "Skip to the experiment";
+    SCHEME_TITLE = "Colour scheme: follow the system, light, or dark";
+    SCHEME_AUTO = "Auto";
+    SCHEME_LIGHT = "Light";
+    SCHEME_DARK = "Dark";
+    COPY_TITLE = "Copy an address that reproduces this run";
+    COPY_LINK = "Copy link";
+    COPIED = "Copied";
+    NOT_COPIED = "Copy it from the address bar";
+    FOOT = "Everything runs in this tab. Nothing is sent anywhere.";
+    KEYS = "Keys: space plays and pauses, ← → step, Home and End jump, 1–6 choose a policy, Esc closes.";
+    CLOSE = "Close";
+
+    QUESTION_REGION = "Question";
+    QUESTION_LOADING = "Loading the simulator…";
+    EXPERIMENT = "Experiment";
+    RESET = "Reset to preset";
+    RUN = "Run again";
+    RUN_CHANGED = "Run with changes";
+    CANCEL = "Cancel";
+
+    IDLE = "idle";
+    LOADING = "loading";
+    RUNNING = "running";
+    DONE = "done";
+    FAILED = "failed";
+    PROGRESS = "Share of the run that is done";
+    PARTIAL_SHORT = "cancelled; what had finished is kept";
+    CANCELLED_SHORT = "cancelled; nothing had finished yet";
+    STALE_SHORT = "controls changed since";
+    RUN_FAILED = "The run failed.";
+    CRASHED = "The simulator stopped.";
+    TRY_AGAIN = "Try again";
+    TRY_FIELD = "The control at fault is marked; change it and run again.";
+    TRY_CRASH = "The last results are kept. It has been started anew; run again, with fewer requests or replicas if it was memory.";
+    TRY_PRICED = "Try priced steps, or the small model.";
+    TRY_PRESET = "Try resetting to the preset.";
+
+    STAGE_REGION = "The fleet";
+    STAGE_LOADING = "The fleet appears here as soon as the simulator has loaded.";
+    STAGE_FAILED = "There is no fleet to show: the run failed before it began.";
+    FOCUS_LABEL = "Policy on the stage";
+    SIDE_BY_SIDE = "Side by side";
+    SHOW_SCORES = "Show what it compared";
+    ARRIVALS = "Arrivals";
+    GATEWAY = "Gateway";
+    GATEWAY_OPEN = "lets everything through";
+    ROUTER = "Router";
+    NO_STEP = "idle";
+    STATE_STARTING = "starting";
+    STATE_READY = "ready";
+    STATE_DRAINING = "draining";
+    STATE_GONE = "gone";
+    CELLS_LABEL = "All replicas: fill is KV use, the numbers are running + waiting. Choose one to see it as a card.";
+
+    PLAYBAR = "Playback";
+    PLAY = "Play";
+    PAUSE = "Pause";
+    PLAY_TITLE = "Play or pause (space)";
+    STEP = "Step";
+    STEP_TITLE = "To the next event (→)";
+    BACK = "Back";
+    BACK_TITLE = "Back to the last stop (←)";
+    SCRUB = "Virtual time";
+    SPEED = "Speed";
+
+    LEGEND = "Legend";
+    LEGEND_TENANTS = "Tenant (prefix)";
+    LEGEND_REPEAT = "from the ninth on, colours repeat";
+    LEGEND_PILL = "Request";
+    LEGEND_CACHED = "prompt from cache";
+    LEGEND_COMPUTED = "computed";
+    LEGEND_TODO = "still to compute";
+    LEGEND_OUTPUT = "output so far";
+    LEGEND_BLOCKS = "KV block";
+    LEGEND_HELD = "held by one";
+    LEGEND_SHARED = "shared";
+    LEGEND_KEPT = "kept for reuse";
+    LEGEND_EMPTY = "empty";
+    LEGEND_EVICTED = "just evicted";
+
+    CONTROLS_REGION = "Controls";
+    STALE = "Changed since the last run. The results below are of the old settings.";
+    NOTHING_TO_SET = "Nothing to set here in this experiment.";
+    GROUP_EXECUTION = "Execution";
+    GROUP_FLEET = "Fleet";
+    GROUP_WORKLOAD = "Workload";
+    GROUP_ENGINE = "Engine of each replica";
+    GROUP_SLO = "What counts as good";
+    MODE = "Steps are";
+    MODE_PRICED = "priced, no model";
+    MODE_AUTO = "TinyGPT, fastest device";
+    MODE_CPU = "TinyGPT on the CPU";
+    MODE_GPU = "TinyGPT on WebGPU";
+    COST = "Price list";
+    COST_CUSTOM = "Your own numbers";
+    COST_CUSTOM_HELP = "A step costs what you say.";
+    POLICIES = "Policies compared";
+    ADD_POLICY = "Add a policy…";
+    MORE = "What it reads, how it fails";
+
+    RESULTS_REGION = "Results";
+    RESULTS = "Which policy wins";
+    RESULTS_EMPTY = "The table fills as soon as the run has finished.";
+    RESULTS_FAILED = "No result: the run failed. What to try stands above.";
+    STALE_RESULTS = "These results are of the settings before your changes.";
+    PARTIAL = "Cancelled: these are the results until then, and later policies may be missing requests.";
+    TABLE_REGION = "Results by policy";
+    COL_POLICY = "Policy";
+    COL_TTFT = "TTFT";
+    COL_ITL = "ITL";
+    COL_OUTPUT = "Output";
+    COL_OUTPUT_UNIT = " tok/s";
+    COL_GOODPUT = "Goodput";
+    COL_GOODPUT_UNIT = " req/s";
+    COL_REUSE = "Reuse";
+    COL_REUSE_UNIT = " of prompt tokens";
+    COL_IMBALANCE = "Imbalance";
+    COL_IMBALANCE_UNIT = " max ÷ mean";
+    COL_ASSIGNMENTS = "requests";
+    COL_UNCACHED = "work";
+    COL_UNCACHED_LONG = "computed tokens";
+    COL_KV = "KV peak";
+    COL_PREEMPTIONS = "Preempted";
+    CEILING = "Most that could be reused";
+    DEF_TTFT = "Time to first token: first token − arrival";
+    DEF_ITL = "Inter-token latency: mean gap after the first token, per request";
+    DEF_OUTPUT = "Output tokens ÷ duration of the run";
+    DEF_REUSE = "Prompt tokens served from cache ÷ prompt tokens";
+    DEF_IMBALANCE = "Largest replica ÷ mean replica, of requests assigned and of prompt tokens that had to be computed; 1 is even";
+    DEF_KV = "Highest share of a replica's KV blocks held by sequences, blocks kept for reuse left out";
+    DEF_PREEMPTIONS = "Sequences that lost their blocks to others and were computed again";
+    DEF_CEILING = "What one cache of unlimited size would reuse, seeing all requests in order";
+    BY_TENANT = "By tenant";
+    BY_REPLICA = "By replica";
+    TENANT = "Tenant";
+    REPLICA = "Replica";
+    REQUESTS = "Requests";
+    BUSY = "busy";
+    EXPORT = "Save as";
+
+    CHARTS_REGION = "Charts";
+    CHARTS = "Over time";
+    CHARTS_EMPTY = "Charts appear with the first result.";
+    CHART_LOADING = "Drawing…";
+    CHART_MORE = "Numbers and files";
+    CHART_NUMBERS = "The numbers behind the chart";
+    SERIES = "series";
+    READ_CHART = "Read the chart: arrow keys move, + and − zoom, 0 shows all";
+    ZOOM_IN = "Zoom in";
+    ZOOM_OUT = "Zoom out";
+    ZOOM_RESET = "All";
+
+    DEVICES_REGION = "Devices";
+    DEVICES = "What a step costs on this machine";
+    DEVICES_TABLE = "Devices, measured side by side";
+    DEVICE_NONE = "Nothing has run yet.";
+    DEVICE = "Device";
+    DECODE_1 = "decode, 1 sequence";
+    DECODE_8 = "decode, 8 sequences";
+    PREFILL_128 = "prefill, 128 tokens";
+    KERNELS = "kernels a step";
+    MEASURING = "Measuring…";
+    MEASURE_CPU = "Measure the CPU";
+    MEASURE_GPU = "Measure WebGPU (loads about 3 MB)";
+    NO_WEBGPU = "This browser offers no WebGPU.";
+    DEVICES_NOTE = "TinyGPT, 5.8 million parameters, context 128. On a GPU a model this small is bound by dispatching kernels, not by arithmetic.";
+
+    STORY_REGION = "One request";
+    STORY_LOADING = "Looking it up…";
+    PREVIOUS_REQUEST = "Previous request";
+    NEXT_REQUEST = "Next request";
+    SERVED_BY = "Served by";
+    ARRIVED_AT = "Arrived at";
+    PROMPT_TOKENS = "Prompt";
+    OUTPUT_TOKENS = "Output tokens";
+    NOT_ROUTED = "not routed yet";
+    WHY = "Why there";
+    NO_WHY = "The policy compares nothing.";
+    COMPARED = "What the policy compared, by replica";
+    PROMPT = "Prompt";
+    OUTPUT = "Generated text";
+    NO_PROMPT = "This workload has token counts only, no text.";
+    NO_OUTPUT = "Steps were priced, so no text was generated. Choose TinyGPT to see some.";
+}
+
+/// A sentence from a message: capital at its start, full stop at its end.
+pub(crate) fn sentence(message: &str) -> String {
+    let mut chars = message.trim().chars();
+    let Some(first) = chars.next() else { return String::new() };
+    let body = format!("{}{}", first.to_uppercase(), chars.as_str());
+    if body.ends_with(['.', '!', '?']) { body } else { format!("{body}.") }
+}
+
+pub(crate) fn received(bytes: &str) -> String {
+    format!("the simulator, {bytes} so far")
+}
+
+/// What a worker's stage means.
+pub(crate) fn stage_words(stage: &str) -> &'static str {
+    match stage {
+        "loading" => "loading the model",
+        "calibrating" => "measuring this device",
+        "running" => "",
+        _ => "the simulator",
+    }
+}
+
+pub(crate) fn running_detail(stage: &str, policy: &str, at: &str, left: Option<String>) -> String {
+    let left = left.map(|left| format!(", about {left} left")).unwrap_or_default();
+    if stage.is_empty() { format!("{policy}, at {at}{left}") } else { format!("{stage}{left}") }
+}
+
+pub(crate) fn moved_to_cpu(reason: &str) -> String {
+    format!("WebGPU could not be used ({}); the run moved to the CPU.", reason.trim_end_matches('.'))
+}
+
+pub(crate) fn param_note(param: &ParamInfo, value: f64) -> String {
+    match &param.kind {
+        ParamKind::Switch => format!("{} {}", param.label.to_lowercase(), if value > 0.5 { "on" } else { "off" }),
+        ParamKind::Choice(options) => {
+            let option = options.get(value as usize).map(|option| option_words(option)).unwrap_or_default();
+            format!("{} {option}", param.label.to_lowercase())
+        }
+        ParamKind::Number | ParamKind::Integer => format!("{} {}", param.label.to_lowercase(), number(value)),
+    }
+}
+
+/// An option's name as words: options are named as in the JSON.
+pub(crate) fn option_words(option: &str) -> String {
+    option.replace('_', " ")
+}
+
+/// What stands there unless it is changed.
+pub(crate) fn default_of(info: &ParamInfo, base: f64) -> String {
+    let value = match &info.kind {
+        ParamKind::Switch => if base > 0.5 { "on" } else { "off" }.to_owned(),
+        ParamKind::Choice(options) => options.get(base as usize).map(|o| option_words(o)).unwrap_or_default(),
+        ParamKind::Number | ParamKind::Integer => number(base),
+    };
+    format!("Default {value}.")
+}
+
+pub(crate) fn back_to(default: &str) -> String {
+    format!("↺ {default}")
+}
+
+pub(crate) fn slider_label(label: &str) -> String {
+    format!("{label}, slider")
+}
+
+pub(crate) fn remove_policy(label: &str) -> String {
+    format!("Remove {label}")
+}
+
+pub(crate) fn reads_and_fails(info: &PolicyInfo) -> String {
+    format!("Reads: {} Fails: {}", sentence(&info.reads), sentence(&info.fails))
+}
+
+pub(crate) fn mode_help(mode: &str, webgpu: bool) -> String {
+    let words = match mode {
+        "priced" => "A cost model alone moves the clock. A whole run takes a moment.",
+        "cpu" => "A real transformer computes every step, on the CPU. A run takes a minute or so.",
+        "webgpu" => "A real transformer computes every step, on the GPU. Its worker is about 3 MB.",
+        _ => "A real transformer computes every step, on whichever device is the faster one here.",
+    };
+    if webgpu || mode == "priced" || mode == "cpu" {
+        words.to_owned()
+    } else {
+        format!("{words} {NO_WEBGPU} The CPU takes over.")
+    }
+}
+
+pub(crate) fn cost_words(cost: &CostInfo) -> String {
+    let reached = if cost.efficiency < 1.0 {
+        format!(" Efficiency assumed: {}.", percent(cost.efficiency))
+    } else {
+        String::new()
+    };
+    let c = &cost.coefficients;
+    format!(
+        "{}{reached} A step costs {} + {} a prefill token + {} a decoding sequence, and more with context.",
+        sentence(&cost.source),
+        duration(c.step_us / 1e6),
+        duration(c.prefill_token_us / 1e6),
+        duration(c.decode_sequence_us / 1e6),
+    )
+}
+
+pub(crate) fn stage_label(policy: &str) -> String {
+    format!("The fleet under {policy}")
+}
+
+pub(crate) fn replica_name(replica: u32) -> String {
+    format!("Replica {}", replica + 1)
+}
+
+/// A tenant's letter, as on its pills: A to Z, then numbers.
+pub(crate) fn tenant_letter(tenant: u32) -> String {
+    match u8::try_from(tenant) {
+        Ok(small) if small < 26 => char::from(b'A' + small).to_string(),
+        _ => (tenant + 1).to_string(),
+    }
+}
+
+pub(crate) fn request_name(request: u32) -> String {
+    format!("Request {}", request + 1)
+}
+
+pub(crate) fn pill_label(pill: &Pill) -> String {
+    let attempt = if pill.attempt > 1 { format!(", attempt {}", pill.attempt) } else { String::new() };
+    format!(
+        "{}, tenant {}{attempt}: {} prompt tokens, {} from cache",
+        request_name(pill.request),
+        tenant_letter(pill.tenant),
+        pill.prompt_tokens,
+        pill.cached_tokens
+    )
+}
+
+pub(crate) fn and_more(hidden: u32) -> String {
+    format!("+{hidden}")
+}
+
+pub(crate) fn queue_label(waiting: u32) -> String {
+    format!("queue {waiting}")
+}
+
+pub(crate) fn running_label(running: usize) -> String {
+    format!("running {running}")
+}
+
+pub(crate) fn score_label(score: f64) -> String {
+    number(score)
+}
+
+pub(crate) fn step_label(step: &StepFrame) -> String {
+    let work = match (step.prefill_tokens, step.decode_sequences) {
+        (0, decode) => format!("decode × {decode}"),
+        (prefill, 0) => format!("prefill {prefill}"),
+        (prefill, decode) => format!("prefill {prefill} + decode × {decode}"),
+    };
+    format!("{work} · {}", duration(step.end_s - step.start_s))
+}
+
+pub(crate) fn kv_label(replica: &ReplicaFrame) -> String {
+    let total = replica.blocks.len() as u64;
+    let used = (replica.kv_usage * total as f64).round() as u64;
+    let evicted = if replica.evictions > 0 { format!(" · {} evicted", whole(replica.evictions)) } else { String::new() };
+    let preempted = match replica.preemptions {
+        0 => String::new(),
+        some => format!(" · {} preempted", whole(some)),
+    };
+    format!("KV {} of {} blocks{evicted}{preempted}", whole(used), whole(total))
+}
+
+pub(crate) fn reuse_label(replica: &ReplicaFrame) -> String {
+    if replica.prompt_tokens == 0 {
+        return String::new();
+    }
+    format!("reuse {}", percent(replica.hit_tokens as f64 / replica.prompt_tokens as f64))
+}
+
+pub(crate) fn block_label(block: usize, cell: BlockCell) -> String {
+    let state = match (cell.tenant, cell.used, cell.shared) {
+        (None, ..) => return format!("Block {block}: empty"),
+        (_, true, true) => "shared by sequences",
+        (_, true, false) => "held by a sequence",
+        (_, false, _) if cell.cached => "kept for reuse",
+        _ => return format!("Block {block}: empty"),
+    };
+    format!("Block {block}: tenant {}, {state}", cell.tenant.map(tenant_letter).unwrap_or_default())
+}
+
+pub(crate) fn cell_label(replica: u32, waiting: u32, running: u32, usage: u32) -> String {
+    format!("{}: {running} running, {waiting} waiting, {usage} % of KV blocks held", replica_name(replica))
+}
+
+pub(crate) fn finished_label(finished: u32) -> String {
+    format!("{} finished", whole(finished.into()))
+}
+
+pub(crate) fn rejected_label(rejected: u32) -> String {
+    format!("{} refused", whole(rejected.into()))
+}
+
+pub(crate) fn decision_head(tenant: u32, replica: u32) -> String {
+    format!("{} → {}:", tenant_letter(tenant), replica_name(replica).to_lowercase())
+}
+
+/// The picture in words.
+pub(crate) fn describe_frame(frame: &Frame, policy: &str) -> String {
+    let mut out = format!(
+        "At {} under {policy}: {} requests have arrived, {} have finished.",
+        duration(frame.t_s),
+        frame.arrived,
+        frame.finished
+    );
+    for (at, replica) in frame.replicas.iter().enumerate().take(16) {
+        let used = (replica.kv_usage * 100.0).round();
+        out.push_str(&format!(
+            " {}: {} running, {} waiting, {used} % of its KV blocks held.",
+            replica_name(at as u32),
+            replica.running.len(),
+            replica.waiting_total
+        ));
+    }
+    out
+}
+
+pub(crate) fn clock_of(now: &str, end: &str) -> String {
+    format!("{now} of {end}")
+}
+
+pub(crate) fn of_end(end: &str) -> String {
+    format!(" of {end}")
+}
+
+pub(crate) fn speed_name(speed: f64) -> String {
+    let words = match speed {
+        0.25 => "¼".to_owned(),
+        0.5 => "½".to_owned(),
+        slow if slow < 0.25 => format!("1/{}", whole((1.0 / slow).round() as u64)),
+        fast => whole(fast as u64),
+    };
+    format!("{words} ×")
+}
+
+pub(crate) fn of(part: &str, whole: &str) -> String {
+    format!("{part} / {whole}")
+}
+
+pub(crate) fn cached_of(cached: &str, prompt: &str) -> String {
+    format!("{prompt} tokens, {cached} from cache")
+}
+
+pub(crate) fn good_of(good: u64, total: u64) -> String {
+    format!("{} of {} good", whole(good), whole(total))
+}
+
+pub(crate) fn def_goodput(slo: &SloSpec) -> String {
+    format!("Requests with TTFT ≤ {} and ITL ≤ {}, per second", duration(slo.ttft_s), duration(slo.itl_s))
+}
+
+pub(crate) fn table_note(slo: &SloSpec) -> String {
+    format!(
+        "Good means TTFT ≤ {} and ITL ≤ {}. Bold is the better value of a column. Column heads say what they count when pointed at.",
+        duration(slo.ttft_s),
+        duration(slo.itl_s)
+    )
+}
+
+pub(crate) fn table_caption(report: &Report) -> String {
+    format!("{} policies on the same {} requests", report.policies.len(), whole(report.workload.requests))
+}
+
+pub(crate) fn cost_line(report: &Report) -> String {
+    let w = &report.workload;
+    let charged = match report.cost.source.as_str() {
+        "fitted" => format!("Computed on {}; charged by a cost model fitted to its measured steps.", report.cost.device),
+        "measured" => format!("Computed on {}; charged what each step took, so numbers differ from run to run.", report.cost.device),
+        "custom" => "Priced with your own numbers.".to_owned(),
+        preset => format!("Priced with {}.", preset.trim_start_matches("preset:").replace('_', " ")),
+    };
+    format!(
+        "{} requests, {} prompt tokens, {} requests/s, seed {}. {charged}",
+        whole(w.requests),
+        whole(w.prompt_tokens),
+        number(w.rate_per_s),
+        report.spec.seed
+    )
+}
+
+pub(crate) fn prediction_line(p: &Prediction) -> String {
+    format!(
+        "Fit against measurement: a step is off by {} (median), {} (95th percentile); all steps together by {}. Median TTFT {} fitted, {} measured; ITL {} and {}.",
+        percent(p.step_error_p50),
+        percent(p.step_error_p95),
+        percent((p.total_ratio - 1.0).abs()),
+        duration(p.ttft_fitted_s),
+        duration(p.ttft_measured_s),
+        duration(p.itl_fitted_s),
+        duration(p.itl_measured_s)
+    )
+}
+
+pub(crate) fn unfinished(counts: &RequestCounts) -> String {
+    let mut parts = Vec::new();
+    if counts.pending > 0 {
+        parts.push(format!("{} pending", whole(counts.pending)));
+    }
+    if counts.rejected > 0 {
+        parts.push(format!("{} refused", whole(counts.rejected)));
+    }
+    parts.join(", ")
+}
+
+pub(crate) fn ttft_p95(unit: &str) -> String {
+    format!("TTFT p95, {unit}")
+}
+
+pub(crate) fn first_rows(shown: usize, all: usize) -> String {
+    format!("The first {shown} of {}; the files have all.", whole(all as u64))
+}
+
+pub(crate) fn read_out(x_label: &str, x: &str, values: &str, y_label: &str) -> String {
+    format!("{x_label}: {x}. {y_label}: {values}")
+}
+
+pub(crate) fn device_used(device: &str) -> String {
+    if device.is_empty() || device.starts_with("none") {
+        "The last run was priced: no device computed it.".to_owned()
+    } else {
+        format!("The last run was computed on: {device}.")
+    }
+}
+
+pub(crate) fn device_name(device: &DeviceReport) -> String {
+    let kind = match device.kind.as_str() {
+        "webgpu" => "WebGPU",
+        "cpu" => "CPU",
+        other => other,
+    };
+    let software = if device.software { ", in software" } else { "" };
+    if device.name.is_empty() { format!("{kind}{software}") } else { format!("{kind}: {}{software}", device.name) }
+}
+
+pub(crate) fn cpu_faster(times: f64) -> String {
+    format!("The CPU is the faster device here, {} times at 8 sequences.", number(times))
+}
+
+pub(crate) fn gpu_faster(times: f64) -> String {
+    format!("WebGPU is the faster device here, {} times at 8 sequences.", number(times))
+}
+
+pub(crate) fn under(policy: &str) -> String {
+    format!("Under {policy}")
+}

@@ -1,0 +1,57 @@
+//! Everything on the screen but the fleet itself, one file per region.
+
+mod chart;
+mod charts;
+mod controls;
+mod devices;
+mod export;
+mod header;
+mod icons;
+mod legend;
+mod param;
+mod playbar;
+mod policies;
+mod question;
+mod results;
+mod stages;
+mod status;
+mod story;
+mod tenants;
+
+use crate::link::Host;
+use crate::state::{App, Phase};
+use crate::{address, control, keys, look, playback, text};
+use leptos::prelude::*;
+
+/// The page.
+#[component]
+pub(crate) fn Page() -> impl IntoView {
+    let app = App::new();
+    provide_context(app);
+    look::watch(app);
+    playback::watch(app);
+    address::watch(app);
+    keys::watch(app);
+    app.run.phase.set(Phase::Loading);
+    control::open(app, Host::Cpu);
+    view! {
+        <header::Header />
+        <main id="main" tabindex="-1">
+            <question::Question />
+            <status::Notices />
+            <div class="bench">
+                <section class="show" aria-label=text::STAGE_REGION>
+                    <stages::Stages />
+                    <playbar::Playbar />
+                    <legend::Legend />
+                </section>
+                <controls::Controls />
+            </div>
+            <results::Results />
+            <charts::Charts />
+            <devices::Devices />
+        </main>
+        <header::Footer />
+        <story::StoryPanel />
+    }
+}

@@ -1,0 +1,215 @@
+//! One chart: the worker draws the picture, the page adds what a picture lacks. Cross-hair and read-out under pointer and
+//! keys, zoom by asking for a part of the axis, the numbers as a table, and files.
+
+mod files;
+mod read;
+
+use crate::stage::watch_width;
+use crate::state::{App, CHARTS};
+use crate::{control, format, text};
+use leptos::html;
+use leptos::prelude::*;
+use servelab_spec::protocol::{Chart, ChartRequest};
+use std::sync::Arc;
+use wasm_bindgen::JsCast;
+use web_sys::{HtmlElement, KeyboardEvent, PointerEvent};
+
+/// Height of every chart, CSS pixels.
+const HEIGHT: u32 = 260;
+
+/// Narrowest picture that is asked for, so that labels keep their room; the box scrolls below that.
+const NARROWEST: u32 = 280;
+
+/// A drag shorter than this share of the plot is a click and not a selection.
+const SHORTEST_DRAG: f64 = 0.02;
+
+/// Rows of the numbers' table; the file has all of them.
+const MOST_ROWS: usize = 200;
+
+/// Where the reader is in a chart.
+#[derive(Clone, Copy)]
+pub(super) struct Reading {
+    chart: RwSignal<Option<Arc<Chart>>>,
+    /// Part of the x axis shown; the whole when absent.
+    range: RwSignal<Option<(f64, f64)>>,
+    /// Cross-hair, share of the plot's width.
+    cursor: RwSignal<Option<f64>>,
+    /// Start of a drag, share of the plot's width.
+    drag: RwSignal<Option<f64>>,
+}
+
+/// The chart at a position of [`CHARTS`].
+#[component]
+pub(super) fn ChartView(at: usize) -> impl IntoView {
+    let app = App::here();
+    let id = CHARTS[at];
+    let reading = Reading {
+        chart: app.charts[at],
+        range: RwSignal::new(None),
+        cursor: RwSignal::new(None),
+        drag: RwSignal::new(None),
+    };
+    let figure = NodeRef::<html::Figure>::new();
+    ask(app, id, reading, figure);
+    let chart = reading.chart;
+    let title = Memo::new(move |_| chart.with(|c| c.as_ref().map(|c| c.title.clone()).unwrap_or_default()));
+    let summary = Memo::new(move |_| chart.with(|c| c.as_ref().map(|c| c.summary.clone()).unwrap_or_default()));
+    let svg = Memo::new(move |_| chart.with(|c| c.as_ref().map(|c| c.svg.clone()).unwrap_or_default()));
+    let said = Memo::new(move |_| {
+        chart.with(|chart| Some(read::sentence(chart.as_ref()?, reading.cursor.get()?)))
+    });
+    view! {
+        <figure class="chart" node_ref=figure data-testid=format!("chart-{id}") data-keys="">
+            <figcaption class="chart-head">
+                <h3>{move || if title.get().is_empty() { text::CHART_LOADING.to_owned() } else { title.get() }}</h3>
+                <div class="chart-tools">
+                    <button type="button" class="quiet small" title=text::ZOOM_IN aria-label=text::ZOOM_IN on:click=move |_| zoom(reading, 0.5)>"+"</button>
+                    <button type="button" class="quiet small" title=text::ZOOM_OUT aria-label=text::ZOOM_OUT on:click=move |_| zoom(reading, 2.0)>"−"</button>
+                    <button type="button" class="quiet small" on:click=move |_| reading.range.set(None) disabled=move || reading.range.get().is_none()>{text::ZOOM_RESET}</button>
+                </div>
+            </figcaption>
+            <div class="plot">
+                <div class="picture" role="img" aria-label=move || format!("{}. {}", title.get(), summary.get()) inner_html=svg></div>
+                {move || chart.with(|chart| chart.as_ref().map(|chart| view! { <Overlay app=app reading=reading area=chart.area x=chart.x /> }))}
+            </div>
+            <p class="read-out num" data-testid=format!("read-{id}")>
+                {move || said.get().unwrap_or_else(|| summary.get())}
+            </p>
+            <details class="chart-more">
+                <summary>{text::CHART_MORE}</summary>
+                {move || chart.get().map(|chart| files::buttons(&chart))}
+                {move || chart.get().map(|chart| table(&chart))}
+            </details>
+        </figure>
+    }
+}
+
+/// Asks for the picture whenever what it depends on has changed.
+fn ask(app: App, id: &'static str, reading: Reading, figure: NodeRef<html::Figure>) {
+    let resized = watch_width(figure);
+    // A new run has new axes.
+    Effect::new(move |_| {
+        app.run.reported.track();
+        reading.range.set(None);
+        reading.cursor.set(None);
+    });
+    Effect::new(move |_| {
+        resized.track();
+        let (dark, range, reported) = (app.look.dark(), reading.range.get(), app.run.reported.get());
+        let Some(figure) = figure.get() else { return };
+        let width = figure.client_width().unsigned_abs().max(NARROWEST);
+        if reported == app.run.number.get_untracked() {
+            control::draw(app, ChartRequest { id: id.into(), width, height: HEIGHT, dark, range });
+        }
+    });
+}
+
+/// What lies over the plot: cross-hair, selection, the stage's position.
+#[component]
+fn Overlay(app: App, reading: Reading, area: [f64; 4], x: (f64, f64)) -> impl IntoView {
+    let [left, top, width, height] = area;
+    let timed = reading.chart.with_untracked(|c| c.as_ref().is_some_and(|c| c.id.ends_with("_over_time")));
+    let now = move || {
+        let share = (app.play.t.get() - x.0) / (x.1 - x.0);
+        (timed && (0.0..=1.0).contains(&share)).then_some(share)
+    };
+    let share_of = move |event: &PointerEvent| {
+        let target = event.current_target().and_then(|target| target.dyn_into::<HtmlElement>().ok())?;
+        let rect = target.get_bounding_client_rect();
+        Some(((f64::from(event.client_x()) - rect.left()) / rect.width().max(1.0)).clamp(0.0, 1.0))
+    };
+    let selection = move || {
+        let (from, to) = (reading.drag.get()?, reading.cursor.get()?);
+        Some((from.min(to), (from - to).abs()))
+    };
+    let finish = move |event: PointerEvent| {
+        let (Some(from), Some(to)) = (reading.drag.get_untracked(), share_of(&event)) else { return };
+        reading.drag.set(None);
+        if (from - to).abs() >= SHORTEST_DRAG {
+            let at = |share: f64| x.0 + share * (x.1 - x.0);
+            reading.range.set(Some((at(from.min(to)), at(from.max(to)))));
+        } else if timed {
+            crate::playback::seek(app, x.0 + to * (x.1 - x.0));
+        }
+    };
+    let percent = |share: f64| format!("{:.3}%", share * 100.0);
+    view! {
+        <div
+            class="plot-over"
+            tabindex="0"
+            role="slider"
+            aria-label=text::READ_CHART
+            aria-valuemin="0"
+            aria-valuemax="100"
+            aria-valuenow=move || ((reading.cursor.get().unwrap_or(0.0) * 100.0).round()).to_string()
+            aria-valuetext=move || {
+                reading.chart.with(|chart| Some(read::sentence(chart.as_ref()?, reading.cursor.get()?))).unwrap_or_default()
+            }
+            style:left=format!("{left}px")
+            style:top=format!("{top}px")
+            style:width=format!("{width}px")
+            style:height=format!("{height}px")
+            on:pointermove=move |event| reading.cursor.set(share_of(&event))
+            on:pointerleave=move |_| { reading.cursor.set(None); reading.drag.set(None); }
+            on:pointerdown=move |event| reading.drag.set(share_of(&event))
+            on:pointerup=finish
+            on:keydown=move |event| keys(&event, reading)
+        >
+            {move || now().map(|share| view! { <span class="plot-now" style:left=percent(share)></span> })}
+            {move || selection().map(|(from, width)| view! { <span class="plot-selection" style:left=percent(from) style:width=percent(width)></span> })}
+            {move || reading.cursor.get().map(|share| view! { <span class="plot-cursor" style:left=percent(share)></span> })}
+        </div>
+    }
+}
+
+fn keys(event: &KeyboardEvent, reading: Reading) {
+    let cursor = reading.cursor.get_untracked().unwrap_or(0.5);
+    let step = if event.shift_key() { 0.1 } else { 0.01 };
+    match event.key().as_str() {
+        "ArrowRight" => reading.cursor.set(Some((cursor + step).min(1.0))),
+        "ArrowLeft" => reading.cursor.set(Some((cursor - step).max(0.0))),
+        "Home" => reading.cursor.set(Some(0.0)),
+        "End" => reading.cursor.set(Some(1.0)),
+        "+" | "=" => zoom(reading, 0.5),
+        "-" => zoom(reading, 2.0),
+        "0" => reading.range.set(None),
+        _ => return,
+    }
+    event.prevent_default();
+}
+
+/// Shows `factor` times as much of the axis, around the cross-hair or the middle.
+fn zoom(reading: Reading, factor: f64) {
+    let Some(x) = reading.chart.with_untracked(|chart| chart.as_ref().map(|chart| chart.x)) else { return };
+    let share = reading.cursor.get_untracked().unwrap_or(0.5);
+    let centre = x.0 + share * (x.1 - x.0);
+    let width = (x.1 - x.0) * factor;
+    // Zooming out of the whole is the whole; the worker clamps what lies outside of the data.
+    if factor > 1.0 && reading.range.get_untracked().is_none() {
+        return;
+    }
+    reading.range.set(Some((centre - share * width, centre + (1.0 - share) * width)));
+}
+
+/// The numbers behind the picture.
+fn table(chart: &Chart) -> impl IntoView + use<> {
+    let total: usize = chart.series.iter().map(|series| series.x.len()).sum();
+    let rows = chart
+        .series
+        .iter()
+        .flat_map(|series| series.x.iter().zip(&series.y).map(|(x, y)| (series.label.clone(), *x, *y)))
+        .take(MOST_ROWS)
+        .map(|(label, x, y)| {
+            view! { <tr><th scope="row">{label}</th><td class="num">{format::number(x)}</td><td class="num">{format::number(y)}</td></tr> }
+        })
+        .collect_view();
+    view! {
+        <div class="table-box chart-table" role="region" tabindex="0" aria-label=text::CHART_NUMBERS>
+            <table class="table">
+                <thead><tr><th scope="col">{text::SERIES}</th><th scope="col">{chart.x_label.clone()}</th><th scope="col">{chart.y_label.clone()}</th></tr></thead>
+                <tbody>{rows}</tbody>
+            </table>
+        </div>
+        {(total > MOST_ROWS).then(|| view! { <p class="muted">{text::first_rows(MOST_ROWS, total)}</p> })}
+    }
+}

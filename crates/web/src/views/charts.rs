@@ -1,0 +1,23 @@
+//! The charts, on one time axis with the stage's position in all of them.
+
+use super::chart::ChartView;
+use crate::state::{App, CHARTS};
+use crate::text;
+use leptos::prelude::*;
+
+/// All charts.
+#[component]
+pub(super) fn Charts() -> impl IntoView {
+    let app = App::here();
+    let any = Memo::new(move |_| app.run.report.with(Option::is_some));
+    view! {
+        <section class="charts" aria-label=text::CHARTS_REGION>
+            <h2>{text::CHARTS}</h2>
+            <Show when=move || any.get() fallback=|| view! { <p class="muted">{text::CHARTS_EMPTY}</p> }>
+                <div class="chart-grid" class:dim=move || app.stale()>
+                    {(0..CHARTS.len()).map(|at| view! { <ChartView at=at /> }).collect_view()}
+                </div>
+            </Show>
+        </section>
+    }
+}

@@ -1,0 +1,94 @@
+//! The question of the experiment, which experiment it is, and running it.
+
+use super::status::RunStatus;
+use crate::state::App;
+use crate::{address, control, text};
+use leptos::prelude::*;
+
+/// The question and what starts its answer.
+#[component]
+pub(super) fn Question() -> impl IntoView {
+    let app = App::here();
+    let presets = Memo::new(move |_| {
+        app.catalog.with(|catalog| {
+            let list = catalog.as_ref().map(|catalog| &catalog.presets);
+            list.map(|list| list.iter().map(|p| (p.name.clone(), p.title.clone())).collect()).unwrap_or_else(Vec::new)
+        })
+    });
+    let chosen = Memo::new(move |_| app.draft.with(|draft| draft.preset.clone()));
+    let question = Memo::new(move |_| app.preset().map(|preset| preset.question));
+    let changed = Memo::new(move |_| {
+        app.preset().is_some_and(|preset| app.draft.with(|draft| *draft != preset.spec))
+    });
+    let choose = move |name: String| {
+        let preset = app.catalog.with_untracked(|catalog| {
+            catalog.as_ref()?.presets.iter().find(|preset| preset.name == name).cloned()
+        });
+        if let Some(preset) = preset {
+            app.draft.set(preset.spec);
+            address::commit(app);
+            control::start(app);
+        }
+    };
+    let busy = move || app.run.phase.get().busy();
+    view! {
+        <section class="question" aria-label=text::QUESTION_REGION>
+            <div class="question-words">
+                <label class="preset">
+                    <span class="muted">{text::EXPERIMENT}</span>
+                    <select
+                        data-testid="preset"
+                        prop:value=move || { presets.track(); chosen.get() }
+                        on:change=move |event| choose(event_target_value(&event))
+                    >
+                        {move || {
+                            presets
+                                .get()
+                                .into_iter()
+                                .map(|(name, title)| {
+                                    let selected = name == chosen.get_untracked();
+                                    view! { <option value=name selected=selected>{title}</option> }
+                                })
+                                .collect_view()
+                        }}
+                    </select>
+                    <Show when=move || changed.get()>
+                        <button type="button" class="quiet" on:click=move |_| choose(chosen.get_untracked())>
+                            {text::RESET}
+                        </button>
+                    </Show>
+                </label>
+                <h1>{move || question.get().unwrap_or_else(|| text::QUESTION_LOADING.into())}</h1>
+            </div>
+            <div class="question-run">
+                <RunStatus />
+                {move || {
+                    if busy() {
+                        view! {
+                            <button type="button" class="main-button" data-testid="cancel" on:click=move |_| control::cancel(app)>
+                                {text::CANCEL}
+                            </button>
+                        }
+                            .into_any()
+                    } else {
+                        view! {
+                            <button
+                                type="button"
+                                class="main-button"
+                                data-testid="run"
+                                disabled=move || app.draft_error().is_some() || app.catalog.with(Option::is_none)
+                                on:click=move |_| {
+                                    address::commit(app);
+                                    control::start(app);
+                                }
+                            >
+                                {move || if app.stale() { text::RUN_CHANGED } else { text::RUN }}
+                            </button>
+                        }
+                            .into_any()
+                    }
+                }}
+            </div>
+        </section>
+    }
+}

@@ -1,0 +1,109 @@
+//! Which policy is on the stage, or all of them side by side on the same arrivals.
+
+use crate::stage::Stage;
+use crate::state::{App, Phase};
+use crate::text;
+use leptos::prelude::*;
+
+/// The row of policies and the stage under it.
+#[component]
+pub(super) fn Stages() -> impl IntoView {
+    let app = App::here();
+    let play = app.play;
+    let count = Memo::new(move |_| app.run.spec.with(|spec| spec.as_ref().map_or(0, |spec| spec.policies.len() as u32)));
+    // A run may change the number of replicas or policies; the stage is then built anew.
+    let shape = Memo::new(move |_| (app.run.spec.with(|s| s.as_ref().map_or(0, |s| s.replicas)), count.get()));
+    let choose = move |policy: u32| {
+        play.follow.set(false);
+        play.side_by_side.set(false);
+        play.focus.set(policy);
+    };
+    view! {
+        <div class="focus-row" role="group" aria-label=text::FOCUS_LABEL>
+            {move || {
+                (0..count.get())
+                    .map(|policy| {
+                        let on = move || !play.side_by_side.get() && play.focus.get() == policy;
+                        view! {
+                            <button
+                                type="button"
+                                class="tab"
+                                class:tab-on=on
+                                aria-pressed=move || on().to_string()
+                                data-testid=format!("focus-{policy}")
+                                on:click=move |_| choose(policy)
+                            >
+                                {move || app.policy_label(policy)}
+                            </button>
+                        }
+                    })
+                    .collect_view()
+            }}
+            <Show when=move || { count.get() > 1 }>
+                <button
+                    type="button"
+                    class="tab"
+                    class:tab-on=move || play.side_by_side.get()
+                    aria-pressed=move || play.side_by_side.get().to_string()
+                    data-testid="side-by-side"
+                    on:click=move |_| play.side_by_side.update(|on| *on = !*on)
+                >
+                    {text::SIDE_BY_SIDE}
+                </button>
+            </Show>
+            <label class="check focus-scores">
+                <input
+                    type="checkbox"
+                    prop:checked=move || app.look.scores.get()
+                    on:change=move |event| app.look.scores.set(event_target_checked(&event))
+                />
+                {text::SHOW_SCORES}
+            </label>
+        </div>
+        <div class="stages">
+            {move || {
+                let (_, policies) = shape.get();
+                if policies == 0 {
+                    return view! { <Empty /> }.into_any();
+                }
+                if play.side_by_side.get() {
+                    (0..policies)
+                        .map(|policy| {
+                            view! {
+                                <div class="beside">
+                                    <h2 class="beside-name">{move || app.policy_label(policy)}</h2>
+                                    <Stage policy=policy alone=false />
+                                </div>
+                            }
+                        })
+                        .collect_view()
+                        .into_any()
+                } else {
+                    let policy = play.focus.get().min(policies - 1);
+                    view! {
+                        <div class="beside">
+                            <Stage policy=policy alone=true />
+                        </div>
+                    }
+                        .into_any()
+                }
+            }}
+        </div>
+    }
+}
+
+/// The stage before there is anything on it.
+#[component]
+fn Empty() -> impl IntoView {
+    let app = App::here();
+    view! {
+        <div class="stage stage-empty" data-testid="stage">
+            <p class="muted">
+                {move || match app.run.phase.get() {
+                    Phase::Failed => text::STAGE_FAILED,
+                    _ => text::STAGE_LOADING,
+                }}
+            </p>
+        </div>
+    }
+}

@@ -1,0 +1,153 @@
+//! The loop of a worker: messages from the page, slices of work, and panics made known.
+
+use crate::desk::Desk;
+use crate::devices::Devices;
+use js_sys::Promise;
+use serde::Serialize;
+use serde_wasm_bindgen::Serializer;
+use servelab_spec::protocol::{FromWorker, ToWorker};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::JsFuture;
+use web_sys::{DedicatedWorkerGlobalScope, MessageEvent};
+
+#[wasm_bindgen]
+extern "C" {
+    #[wasm_bindgen(js_namespace = performance, js_name = now)]
+    fn performance_now() -> f64;
+
+    #[wasm_bindgen(js_name = setTimeout)]
+    fn set_timeout(callback: &js_sys::Function, ms: f64);
+
+    type MessageChannel;
+    #[wasm_bindgen(constructor)]
+    fn new() -> MessageChannel;
+    #[wasm_bindgen(method, getter)]
+    fn port1(this: &MessageChannel) -> Port;
+    #[wasm_bindgen(method, getter)]
+    fn port2(this: &MessageChannel) -> Port;
+
+    type Port;
+    #[wasm_bindgen(method, setter, js_name = onmessage)]
+    fn set_onmessage(this: &Port, callback: Option<&js_sys::Function>);
+    #[wasm_bindgen(method, js_name = postMessage)]
+    fn post_message(this: &Port, value: &JsValue);
+}
+
+/// Wall clock, ms.
+pub fn milliseconds() -> f64 {
+    performance_now()
+}
+
+/// Wall clock, s.
+pub fn seconds() -> f64 {
+    performance_now() / 1e3
+}
+
+/// Serves `devices` for as long as the worker lives.
+pub fn serve<D: Devices + 'static>(devices: D) {
+    std::panic::set_hook(Box::new(|info| {
+        console_error_panic_hook::hook(info);
+        say_stopped(&format!("a fault in the program: {info}"));
+    }));
+    let inbox: Rc<RefCell<Inbox>> = Rc::default();
+    let heard = inbox.clone();
+    let on_message = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| {
+        match serde_wasm_bindgen::from_value::<ToWorker>(event.data()) {
+            Ok(message) => heard.borrow_mut().push(message),
+            Err(error) => say_stopped(&format!("page and worker do not understand each other ({error}); reload")),
+        }
+    });
+    scope().set_onmessage(Some(on_message.as_ref().unchecked_ref()));
+    on_message.forget();
+    say(&Desk::<D>::ready());
+    wasm_bindgen_futures::spawn_local(work(Desk::new(devices, milliseconds), inbox));
+}
+
+async fn work<D: Devices>(mut desk: Desk<D>, inbox: Rc<RefCell<Inbox>>) {
+    let turns = Turns::new();
+    loop {
+        loop {
+            let message = inbox.borrow_mut().messages.pop_front();
+            let Some(message) = message else { break };
+            desk.hear(message, &mut |answer| say(&answer)).await;
+        }
+        if desk.busy() {
+            desk.work(&mut |answer| say(&answer)).await;
+            turns.next().await;
+        } else {
+            Inbox::filled(&inbox).await;
+        }
+    }
+}
+
+/// Messages that came and were not answered yet.
+#[derive(Default)]
+struct Inbox {
+    messages: VecDeque<ToWorker>,
+    /// Called when the next message comes.
+    waiting: Option<js_sys::Function>,
+}
+
+impl Inbox {
+    fn push(&mut self, message: ToWorker) {
+        self.messages.push_back(message);
+        if let Some(resolve) = self.waiting.take() {
+            // Resolving runs nothing before this turn ends.
+            let _ = resolve.call0(&JsValue::NULL);
+        }
+    }
+
+    async fn filled(inbox: &Rc<RefCell<Inbox>>) {
+        if inbox.borrow().messages.is_empty() {
+            let promise = Promise::new(&mut |resolve, _| inbox.borrow_mut().waiting = Some(resolve));
+            let _ = JsFuture::from(promise).await;
+        }
+    }
+}
+
+/// Turns of the event loop. A channel to oneself yields one without the four milliseconds that browsers add to timers.
+struct Turns {
+    channel: MessageChannel,
+}
+
+impl Turns {
+    fn new() -> Self {
+        Turns { channel: MessageChannel::new() }
+    }
+
+    async fn next(&self) {
+        let promise = Promise::new(&mut |resolve, _| {
+            self.channel.port1().set_onmessage(Some(&resolve));
+            self.channel.port2().post_message(&JsValue::NULL);
+        });
+        let _ = JsFuture::from(promise).await;
+    }
+}
+
+/// Waits; for devices that have to.
+pub async fn sleep(ms: f64) {
+    let promise = Promise::new(&mut |resolve, _| set_timeout(&resolve, ms));
+    let _ = JsFuture::from(promise).await;
+}
+
+fn scope() -> DedicatedWorkerGlobalScope {
+    js_sys::global().unchecked_into()
+}
+
+fn say(message: &FromWorker) {
+    // The types are ours and always have a JavaScript form; sending it can only fail when the page is gone.
+    if let Ok(value) = message.serialize(&Serializer::json_compatible()) {
+        let _ = scope().post_message(&value);
+    }
+}
+
+/// What the script around the wasm would say as well: this worker is of no use any more.
+fn say_stopped(message: &str) {
+    let stopped = js_sys::Object::new();
+    let _ = js_sys::Reflect::set(&stopped, &"type".into(), &"stopped".into());
+    let _ = js_sys::Reflect::set(&stopped, &"message".into(), &message.into());
+    let _ = scope().post_message(&stopped);
+}

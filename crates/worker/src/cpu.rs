@@ -1,0 +1,98 @@
+//! TinyGPT on the CPU.
+
+use crate::devices::{Devices, OpenError, Opened};
+use servelab_spec::Spec;
+use servelab_spec::experiment::ModelChoice;
+use servelab_spec::protocol::DeviceReport;
+use servelab_tinygpt::bench::{BenchOptions, bench};
+use servelab_tinygpt::{CpuKernels, KvShape, TinyGptConfig, TinyGptExecutor, Weights};
+
+/// Seed of the random weights. Fixed: the model belongs to the project and not to the experiment.
+const WEIGHTS_SEED: u64 = 0;
+
+/// Seconds spent on each number of the side-by-side measurement, and readings of each: about a second for all.
+const MEASURE_SECONDS: f64 = 0.2;
+const MEASURE_READINGS: u32 = 3;
+
+/// The CPU of this worker.
+pub struct Cpu {
+    /// Seconds since some instant.
+    clock: fn() -> f64,
+    /// Weights of the run before, with the model that they are of.
+    kept: Option<(ModelChoice, TinyGptExecutor<CpuKernels>)>,
+    open: Option<ModelChoice>,
+}
+
+impl Cpu {
+    /// The CPU, timed by `clock` in seconds.
+    pub fn new(clock: fn() -> f64) -> Self {
+        Cpu { clock, kept: None, open: None }
+    }
+
+    fn executor(&mut self, model: ModelChoice, shape: KvShape) -> Result<TinyGptExecutor<CpuKernels>, OpenError> {
+        if let Some((_, mut executor)) = self.kept.take_if(|(kept, _)| *kept == model) {
+            executor.reset(shape);
+            return Ok(executor);
+        }
+        // One set of weights at a time: a second would double what the tab holds.
+        self.kept = None;
+        let config = match model {
+            ModelChoice::Reference => TinyGptConfig::default(),
+            ModelChoice::Small => TinyGptConfig::small(),
+        };
+        let weights = Weights::random(&config, WEIGHTS_SEED);
+        let weights = weights.map_err(|error| OpenError { message: error.to_string(), field: None })?;
+        let clock = self.clock;
+        Ok(TinyGptExecutor::new(CpuKernels::new(&weights), shape, Some(Box::new(clock))))
+    }
+}
+
+impl Devices for Cpu {
+    type Executor = TinyGptExecutor<CpuKernels>;
+
+    async fn open(&mut self, spec: &Spec) -> Result<Opened<Self::Executor>, OpenError> {
+        let model = spec.execution.model;
+        let shape = KvShape { blocks: spec.engine.blocks, block_tokens: spec.engine.block_tokens };
+        let executor = self.executor(model, shape)?;
+        self.open = Some(model);
+        Ok(Opened { executor, fallback: None })
+    }
+
+    fn close(&mut self, mut executor: Self::Executor) {
+        // The weights stay, the KV of all replicas goes.
+        let shape = executor.shape();
+        executor.reset(shape);
+        self.kept = self.open.take().map(|model| (model, executor));
+    }
+
+    async fn measure(&mut self, _: bool) -> Vec<DeviceReport> {
+        let kind = "cpu".to_owned();
+        let failed = |error: String| DeviceReport { kind: "cpu".into(), error: Some(error), ..DeviceReport::default() };
+        let mut executor = match self.executor(ModelChoice::Reference, KvShape::default()) {
+            Ok(executor) => executor,
+            Err(error) => return vec![failed(error.message)],
+        };
+        let options = BenchOptions {
+            prompt: 128,
+            seconds: MEASURE_SECONDS,
+            readings: MEASURE_READINGS,
+            ..BenchOptions::default()
+        };
+        let measured = bench(&mut executor, &self.clock, &options).await;
+        self.kept = Some((ModelChoice::Reference, executor));
+        let ms = |seconds: f64| Some(seconds * 1e3);
+        vec![match measured {
+            Ok(report) => DeviceReport {
+                kind,
+                name: report.device,
+                software: false,
+                decode_1_ms: ms(report.decode_1),
+                decode_8_ms: ms(report.decode_8),
+                prefill_128_ms: ms(report.prefill_cold),
+                kernels_per_step: None,
+                error: None,
+            },
+            Err(error) => failed(error.to_string()),
+        }]
+    }
+}

@@ -1,0 +1,239 @@
+//! Messages in, messages out, and the run between them.
+//!
+//! W1: every `Frame` and `Step` of the present run gets exactly one answer, in order; the page counts on it.
+//! W2: a run that was started ends with exactly one `Report` or `Failed`, unless another took its place.
+//! W3: messages about other runs are answered by nothing.
+//! Tests: `tests/desk.rs`.
+
+use crate::devices::{Devices, Opened};
+use servelab_engine::{ExecuteError, Nanos};
+use servelab_lab::session::byte_text;
+use servelab_lab::{Progress, RunError, Session, catalog};
+use servelab_spec::Spec;
+use servelab_spec::frame::Frame;
+use servelab_spec::protocol::{FromWorker, RequestStory, ToWorker};
+
+/// Wall time of a slice, ms: short enough that a frame asked for meanwhile comes within two animation frames, long
+/// enough that yielding costs nothing beside it.
+const SLICE_MS: f64 = 10.0;
+
+/// Wall time between two progress messages, ms. More would only be noise to a progress bar.
+const PROGRESS_EVERY_MS: f64 = 50.0;
+
+/// Events between two looks at the clock. An event costs about a microsecond, a look a tenth of that or more.
+const EVENTS: u32 = 256;
+
+/// A wall clock in ms.
+pub type Clock = fn() -> f64;
+
+/// A worker's desk.
+pub struct Desk<D: Devices> {
+    devices: D,
+    clock: Clock,
+    run: Option<Run<D::Executor>>,
+}
+
+struct Run<E> {
+    number: u32,
+    session: Session,
+    executor: Option<E>,
+    state: State,
+    said_ms: f64,
+    policy: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// A live run whose device is not ready yet.
+    Opening,
+    /// A live run whose device is not measured yet.
+    Calibrating,
+    Running,
+    /// Finished, cancelled or failed: only looked at from now on.
+    Ended,
+}
+
+impl<D: Devices> Desk<D> {
+    /// A desk with nothing on it.
+    pub fn new(devices: D, clock: Clock) -> Self {
+        Desk { devices, clock, run: None }
+    }
+
+    /// What a worker says first.
+    pub fn ready() -> FromWorker {
+        FromWorker::Ready { catalog: Box::new(catalog::catalog()) }
+    }
+
+    /// There is a run to work on.
+    pub fn busy(&self) -> bool {
+        self.run.as_ref().is_some_and(|run| run.state != State::Ended)
+    }
+
+    /// Answers one message.
+    pub async fn hear(&mut self, message: ToWorker, say: &mut dyn FnMut(FromWorker)) {
+        match message {
+            ToWorker::Run { run, spec } => self.start(run, *spec, say),
+            ToWorker::Cancel { run } => {
+                if let Some(open) = self.open_run(run).filter(|open| open.state != State::Ended) {
+                    open.end(true, say);
+                    self.give_back();
+                }
+            }
+            ToWorker::Frame { run, policy, t_s } => {
+                if let Some(open) = self.open_run(run) {
+                    let frame = open.frame(policy, Nanos::from_secs(t_s));
+                    say(FromWorker::Frame { run, frame: Box::new(frame) });
+                }
+            }
+            ToWorker::Step { run, policy, t_s } => {
+                if let Some(open) = self.open_run(run) {
+                    let now = Nanos::from_secs(t_s);
+                    let next = open.session.next_instant(policy, now).unwrap_or(now);
+                    let frame = open.frame(policy, next);
+                    say(FromWorker::Frame { run, frame: Box::new(frame) });
+                }
+            }
+            ToWorker::Request { run, policy, request } => {
+                if let Some(open) = self.open_run(run) {
+                    let story = match open.session.story(policy, request, &byte_text) {
+                        Ok(Some(story)) => story,
+                        Ok(None) => RequestStory { request, why: "it has not arrived yet".into(), ..Default::default() },
+                        Err(error) => RequestStory { request, why: error.to_string(), ..Default::default() },
+                    };
+                    say(FromWorker::Request { run, story: Box::new(story) });
+                }
+            }
+            ToWorker::Chart { run, chart } => {
+                if let Some(drawn) = self.open_run(run).and_then(|open| open.session.chart(&chart).ok()) {
+                    say(FromWorker::Chart { run, chart: Box::new(drawn) });
+                }
+            }
+            ToWorker::Measure { allow_software } => {
+                let devices = self.devices.measure(allow_software).await;
+                say(FromWorker::Measured { devices });
+            }
+        }
+    }
+
+    /// Works on the run for one slice, or takes one step towards it.
+    pub async fn work(&mut self, say: &mut dyn FnMut(FromWorker)) {
+        let Some(run) = self.run.as_mut().filter(|run| run.state != State::Ended) else { return };
+        let result = match run.state {
+            State::Opening => match self.devices.open(run.session.spec()).await {
+                Ok(Opened { executor, fallback }) => {
+                    run.executor = Some(executor);
+                    if let Some(reason) = fallback {
+                        run.session.set_fallback(&reason);
+                    }
+                    run.state = State::Calibrating;
+                    run.report_stage("calibrating", say);
+                    Ok(())
+                }
+                Err(error) => {
+                    run.fail(error.message, error.field, say);
+                    Ok(())
+                }
+            },
+            _ => run.slice(self.clock, say).await,
+        };
+        if let Err(error) = result {
+            run.fail(error.to_string(), error.field().map(str::to_owned), say);
+            if matches!(error, RunError::Execute(ExecuteError::DeviceLost { .. })) {
+                // What is left of it is of no use to the next run.
+                run.executor = None;
+            }
+        }
+        if !self.busy() {
+            self.give_back();
+        }
+    }
+
+    fn start(&mut self, number: u32, spec: Spec, say: &mut dyn FnMut(FromWorker)) {
+        self.give_back();
+        self.run = None;
+        let session = match Session::new(spec) {
+            Ok(session) => session,
+            Err(error) => {
+                let field = error.field().map(str::to_owned);
+                say(FromWorker::Failed { run: number, message: error.to_string(), field });
+                return;
+            }
+        };
+        let state = if session.is_live() { State::Opening } else { State::Running };
+        let run = Run { number, session, executor: None, state, said_ms: f64::NEG_INFINITY, policy: 0 };
+        run.report_stage(if state == State::Opening { "loading" } else { "running" }, say);
+        self.run = Some(run);
+    }
+
+    fn open_run(&mut self, number: u32) -> Option<&mut Run<D::Executor>> {
+        self.run.as_mut().filter(|run| run.number == number)
+    }
+
+    fn give_back(&mut self) {
+        if let Some(executor) = self.run.as_mut().and_then(|run| run.executor.take()) {
+            self.devices.close(executor);
+        }
+    }
+}
+
+impl<E: servelab_engine::Executor> Run<E> {
+    async fn slice(&mut self, clock: Clock, say: &mut dyn FnMut(FromWorker)) -> Result<(), RunError> {
+        let until = clock() + SLICE_MS;
+        loop {
+            let progress = match &mut self.executor {
+                Some(executor) => self.session.advance_live(executor, 1).await?,
+                None => self.session.advance(EVENTS)?,
+            };
+            self.state = State::Running;
+            let now = clock();
+            if progress.policy != self.policy {
+                // The policy before has reached its end; the page learns where that is.
+                let t = self.session.simulated(self.policy);
+                self.report_progress(Progress { policy: self.policy, t, ..progress }, say);
+                self.policy = progress.policy;
+            }
+            if progress.done {
+                self.end(false, say);
+                return Ok(());
+            }
+            if now - self.said_ms >= PROGRESS_EVERY_MS {
+                self.said_ms = now;
+                self.report_progress(progress, say);
+            }
+            if now >= until {
+                return Ok(());
+            }
+        }
+    }
+
+    fn report_stage(&self, stage: &str, say: &mut dyn FnMut(FromWorker)) {
+        let stage = stage.to_owned();
+        say(FromWorker::Progress { run: self.number, policy: 0, fraction: 0.0, t_s: 0.0, stage });
+    }
+
+    fn report_progress(&self, progress: Progress, say: &mut dyn FnMut(FromWorker)) {
+        say(FromWorker::Progress {
+            run: self.number,
+            policy: progress.policy,
+            fraction: progress.fraction,
+            t_s: progress.t.as_secs(),
+            stage: "running".into(),
+        });
+    }
+
+    fn frame(&mut self, policy: u32, t: Nanos) -> Frame {
+        // A policy that there is not has an empty picture: the answer is counted on.
+        self.session.frame(policy, t).unwrap_or(Frame { policy, t_s: t.as_secs(), ..Frame::default() })
+    }
+
+    fn end(&mut self, partial: bool, say: &mut dyn FnMut(FromWorker)) {
+        self.state = State::Ended;
+        self.report_progress(self.session.progress(), say);
+        say(FromWorker::Report { run: self.number, partial, report: Box::new(self.session.report()) });
+    }
+
+    fn fail(&mut self, message: String, field: Option<String>, say: &mut dyn FnMut(FromWorker)) {
+        self.state = State::Ended;
+        say(FromWorker::Failed { run: self.number, message, field });
+    }
+}

@@ -1,0 +1,273 @@
+//! The desk without a browser: its promises W1 to W3, and that a run in slices gives the lab's own bytes.
+#![allow(clippy::unwrap_used)]
+
+use servelab_engine::{ExecuteError, Executor, StepOutput, StepPlan};
+use servelab_lab::{catalog, run_priced};
+use servelab_spec::Spec;
+use servelab_spec::experiment::{ExecutionMode, PolicySpec};
+use servelab_spec::protocol::{ChartRequest, DeviceReport, FromWorker, ToWorker};
+use servelab_worker::desk::{Clock, Desk};
+use servelab_worker::{Devices, OpenError, Opened, Priced};
+use std::cell::Cell;
+
+/// A clock on which every look costs a millisecond: slices are then about ten looks long.
+fn ticking() -> f64 {
+    thread_local!(static NOW: Cell<f64> = const { Cell::new(0.0) });
+    NOW.with(|now| {
+        now.set(now.get() + 1.0);
+        now.get()
+    })
+}
+
+fn tell<D: Devices>(desk: &mut Desk<D>, message: ToWorker) -> Vec<FromWorker> {
+    let mut said = Vec::new();
+    pollster::block_on(desk.hear(message, &mut |answer| said.push(answer)));
+    said
+}
+
+fn work<D: Devices>(desk: &mut Desk<D>) -> Vec<FromWorker> {
+    let mut said = Vec::new();
+    pollster::block_on(desk.work(&mut |answer| said.push(answer)));
+    said
+}
+
+fn finish<D: Devices>(desk: &mut Desk<D>) -> Vec<FromWorker> {
+    let mut said = Vec::new();
+    while desk.busy() {
+        said.extend(work(desk));
+    }
+    said
+}
+
+fn preset(name: &str) -> Spec {
+    catalog::catalog().presets.into_iter().find(|preset| preset.name == name).unwrap().spec
+}
+
+fn priced() -> Desk<Priced> {
+    Desk::new(Priced, ticking as Clock)
+}
+
+fn run(run: u32, spec: &Spec) -> ToWorker {
+    ToWorker::Run { run, spec: Box::new(spec.clone()) }
+}
+
+#[test]
+fn a_run_in_slices_gives_the_bytes_of_the_lab() {
+    let spec = preset("book-trace");
+    let mut desk = priced();
+    tell(&mut desk, run(1, &spec));
+    let said = finish(&mut desk);
+    let Some(FromWorker::Report { run: 1, partial: false, report }) = said.last() else { panic!("{said:?}") };
+    let bytes = |report: &servelab_spec::Report| serde_json::to_string(report).unwrap();
+    assert_eq!(bytes(report), bytes(&run_priced(&spec).unwrap()));
+    let ends = said.iter().filter(|m| matches!(m, FromWorker::Report { .. } | FromWorker::Failed { .. })).count();
+    assert_eq!(ends, 1, "W2");
+}
+
+#[test]
+fn every_policys_end_is_known_before_the_report() {
+    let spec = preset("book-trace");
+    let mut desk = priced();
+    tell(&mut desk, run(1, &spec));
+    let said = finish(&mut desk);
+    let Some(FromWorker::Report { report, .. }) = said.last() else { panic!("no report") };
+    for (policy, result) in report.policies.iter().enumerate() {
+        let reached = said.iter().filter_map(|message| match message {
+            FromWorker::Progress { policy: of, t_s, .. } if *of == policy as u32 => Some(*t_s),
+            _ => None,
+        });
+        let reached = reached.fold(0.0, f64::max);
+        assert!(reached >= result.duration_s, "policy {policy} ran {} s, the page knows {reached} s", result.duration_s);
+    }
+}
+
+#[test]
+fn frames_are_answered_one_by_one_while_a_run_goes_on() {
+    let mut spec = preset("multi-tenant");
+    if let servelab_spec::experiment::WorkloadSpec::MultiTenant(workload) = &mut spec.workload {
+        workload.requests = 5000;
+    }
+    let mut desk = priced();
+    tell(&mut desk, run(3, &spec));
+    work(&mut desk);
+    assert!(desk.busy(), "a slice is not the whole run");
+    for t_s in [0.0, 0.1, 1e9, -1.0, f64::NAN] {
+        let said = tell(&mut desk, ToWorker::Frame { run: 3, policy: 0, t_s });
+        assert!(matches!(&said[..], [FromWorker::Frame { run: 3, .. }]), "W1 at {t_s}: {said:?}");
+    }
+    let said = tell(&mut desk, ToWorker::Frame { run: 3, policy: 77, t_s: 0.0 });
+    assert!(matches!(&said[..], [FromWorker::Frame { .. }]), "W1 holds for a policy that there is not");
+    assert!(tell(&mut desk, ToWorker::Frame { run: 2, policy: 0, t_s: 0.0 }).is_empty(), "W3");
+}
+
+#[test]
+fn steps_go_forward_and_stop_at_what_is_simulated() {
+    let mut desk = priced();
+    tell(&mut desk, run(1, &preset("book-trace")));
+    finish(&mut desk);
+    let mut t = 0.0;
+    let mut steps = 0;
+    loop {
+        let said = tell(&mut desk, ToWorker::Step { run: 1, policy: 0, t_s: t });
+        let [FromWorker::Frame { frame, .. }] = &said[..] else { panic!("W1: {said:?}") };
+        if frame.t_s <= t {
+            break;
+        }
+        t = frame.t_s;
+        steps += 1;
+    }
+    assert!(steps > 24 * 16, "24 requests of 16 tokens and more were stepped through in {steps} steps");
+}
+
+#[test]
+fn a_cancelled_run_reports_what_it_has() {
+    let mut spec = preset("multi-tenant");
+    if let servelab_spec::experiment::WorkloadSpec::MultiTenant(workload) = &mut spec.workload {
+        workload.requests = 5000;
+    }
+    let mut desk = priced();
+    tell(&mut desk, run(1, &spec));
+    work(&mut desk);
+    let said = tell(&mut desk, ToWorker::Cancel { run: 1 });
+    let Some(FromWorker::Report { partial: true, report, .. }) = said.last() else { panic!("{said:?}") };
+    let first = &report.policies[0].requests;
+    assert!(first.finished < 5000);
+    assert!(!desk.busy());
+    assert!(tell(&mut desk, ToWorker::Cancel { run: 1 }).is_empty(), "W2: a run ends once");
+    let chart = ChartRequest { id: "ttft_over_time".into(), width: 600, height: 260, dark: false, range: None };
+    let drawn = tell(&mut desk, ToWorker::Chart { run: 1, chart });
+    assert!(matches!(&drawn[..], [FromWorker::Chart { .. }]), "a partial run has charts");
+}
+
+#[test]
+fn a_wrong_spec_is_refused_with_the_field_at_fault() {
+    let mut spec = preset("book-trace");
+    spec.policies = vec![PolicySpec::named("coin_flip")];
+    let said = tell(&mut priced(), run(9, &spec));
+    let [FromWorker::Failed { run: 9, message, field: Some(field) }] = &said[..] else { panic!("{said:?}") };
+    assert!(field.starts_with("policies") && message.contains("coin_flip"), "{field}: {message}");
+}
+
+#[test]
+fn a_new_run_takes_the_place_of_the_old_one() {
+    let mut desk = priced();
+    tell(&mut desk, run(1, &preset("multi-tenant")));
+    tell(&mut desk, run(2, &preset("book-trace")));
+    let said = finish(&mut desk);
+    assert!(said.iter().all(|message| match message {
+        FromWorker::Progress { run, .. } | FromWorker::Report { run, .. } => *run == 2,
+        _ => true,
+    }));
+}
+
+#[test]
+fn stories_are_told_of_every_request() {
+    let mut desk = priced();
+    tell(&mut desk, run(1, &preset("book-trace")));
+    finish(&mut desk);
+    for request in 0..24 {
+        let said = tell(&mut desk, ToWorker::Request { run: 1, policy: 0, request });
+        let [FromWorker::Request { story, .. }] = &said[..] else { panic!("{said:?}") };
+        assert_eq!(story.request, request);
+        assert!(story.replica.is_some() && story.prompt_tokens > 384);
+    }
+    let said = tell(&mut desk, ToWorker::Request { run: 1, policy: 0, request: 24 });
+    let [FromWorker::Request { story, .. }] = &said[..] else { panic!("{said:?}") };
+    assert!(story.why.contains("24"), "the story of a request that is not there says so: {}", story.why);
+}
+
+/// Computes nothing, but says so as a device would.
+struct Paper {
+    opened: u32,
+    given_back: u32,
+    loses: bool,
+}
+
+struct PaperExecutor {
+    steps: u32,
+    loses: bool,
+}
+
+impl Executor for PaperExecutor {
+    async fn execute(&mut self, _: u32, plan: &StepPlan) -> Result<StepOutput, ExecuteError> {
+        self.steps += 1;
+        if self.loses && self.steps > 100 {
+            return Err(ExecuteError::DeviceLost { reason: "unplugged".into() });
+        }
+        let tokens = plan.items.iter().filter(|item| item.sample).map(|_| 65).collect();
+        let work = &plan.work;
+        let seconds = 1e-3 + 1e-5 * work.prefill_tokens as f64 + 1e-4 * work.decode_sequences as f64;
+        Ok(StepOutput { tokens, seconds: Some(seconds) })
+    }
+
+    fn device(&self) -> String {
+        "paper".into()
+    }
+}
+
+impl Devices for Paper {
+    type Executor = PaperExecutor;
+
+    async fn open(&mut self, _: &Spec) -> Result<Opened<PaperExecutor>, OpenError> {
+        self.opened += 1;
+        let executor = PaperExecutor { steps: 0, loses: self.loses };
+        Ok(Opened { executor, fallback: Some("no pencil".into()) })
+    }
+
+    fn close(&mut self, _: PaperExecutor) {
+        self.given_back += 1;
+    }
+
+    async fn measure(&mut self, _: bool) -> Vec<DeviceReport> {
+        vec![DeviceReport { kind: "cpu".into(), name: "paper".into(), ..DeviceReport::default() }]
+    }
+}
+
+fn live() -> Spec {
+    let mut spec = preset("book-trace");
+    spec.execution.mode = ExecutionMode::Tinygpt;
+    spec
+}
+
+#[test]
+fn a_live_run_opens_measures_and_computes() {
+    let mut desk = Desk::new(Paper { opened: 0, given_back: 0, loses: false }, ticking as Clock);
+    let mut said = tell(&mut desk, run(1, &live()));
+    said.extend(finish(&mut desk));
+    let stages: Vec<&str> = said
+        .iter()
+        .filter_map(|message| match message {
+            FromWorker::Progress { stage, .. } => Some(stage.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(stages[..2], ["loading", "calibrating"]);
+    assert!(stages[2..].iter().all(|stage| *stage == "running") && stages.len() > 3);
+    let Some(FromWorker::Report { report, .. }) = said.last() else { panic!("no report") };
+    assert_eq!(report.cost.device, "paper");
+    assert_eq!(report.cost.fallback.as_deref(), Some("no pencil"));
+    assert_eq!(report.policies[0].reuse.hit_tokens, 2464, "round-robin's reuse does not depend on who computes");
+    let story = tell(&mut desk, ToWorker::Request { run: 1, policy: 0, request: 0 });
+    let [FromWorker::Request { story, .. }] = &story[..] else { panic!("{story:?}") };
+    assert!(story.output.as_deref().is_some_and(|text| text.starts_with("AAAA")), "{story:?}");
+}
+
+#[test]
+fn a_lost_device_fails_the_run_without_blaming_a_field() {
+    let mut desk = Desk::new(Paper { opened: 0, given_back: 0, loses: true }, ticking as Clock);
+    tell(&mut desk, run(1, &live()));
+    let said = finish(&mut desk);
+    let Some(FromWorker::Failed { message, field: None, .. }) = said.last() else { panic!("{said:?}") };
+    assert!(message.contains("unplugged"));
+    let measured = tell(&mut desk, ToWorker::Measure { allow_software: true });
+    assert!(matches!(&measured[..], [FromWorker::Measured { devices }] if devices.len() == 1));
+}
+
+#[test]
+fn a_worker_without_devices_says_what_to_choose() {
+    let mut desk = priced();
+    tell(&mut desk, run(1, &live()));
+    let said = finish(&mut desk);
+    let Some(FromWorker::Failed { field: Some(field), .. }) = said.last() else { panic!("{said:?}") };
+    assert_eq!(field, "execution.mode");
+}

@@ -1,0 +1,31 @@
+// Starts the page's wasm. A file of its own, so that the Content-Security-Policy can forbid inline script.
+const boot = document.getElementById("boot");
+const status = document.getElementById("boot-status");
+
+// Shows how much has come; the total is unknown when the host compresses, so only what has arrived is said.
+function counted(response) {
+  if (!response.ok) throw new Error(`${response.status} for ${response.url}`);
+  if (!response.body) return response;
+  let received = 0;
+  const counter = new TransformStream({
+    transform(chunk, controller) {
+      received += chunk.byteLength;
+      status.textContent = `Loading the page, ${Math.round(received / 1024)} kB…`;
+      controller.enqueue(chunk);
+    },
+  });
+  return new Response(response.body.pipeThrough(counter), { headers: { "Content-Type": "application/wasm" } });
+}
+
+try {
+  const [{ default: init }, response] = await Promise.all([
+    import(new URL(boot.dataset.js, document.baseURI)),
+    fetch(new URL(boot.dataset.wasm, document.baseURI)),
+  ]);
+  await init({ module_or_path: counted(response) });
+  document.getElementById("shell").remove();
+} catch (error) {
+  status.setAttribute("role", "alert");
+  status.textContent = `The page could not start: ${error.message}. It needs a browser with WebAssembly (any current one); reloading may help.`;
+  throw error;
+}
