@@ -8,6 +8,10 @@ use servelab_engine::CostModel;
 use servelab_fleet::FleetConfig;
 use servelab_spec::experiment::{EngineSpec, PolicySpec};
 
+// The same cases run in a browser, as part of `web.rs`.
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
+
 fn costs() -> [CostModel; 3] {
     let slow = CostModel { step: 80_000_000_000, ..cost() };
     let fast = CostModel { step: 1_000_000, prefill_token: 1000, decode_sequence: 1000, ..CostModel::default() };

@@ -117,5 +117,5 @@ pub(crate) enum Form {
     Dots,
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(target_arch = "wasm32")))]
 mod tests;

@@ -133,7 +133,7 @@ fn solve(rows: &[[f64; TERMS]], subset: u32) -> Option<[f64; TERMS]> {
     Some(x)
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(target_arch = "wasm32")))]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;

@@ -98,7 +98,7 @@ fn t_975(degrees: usize) -> f64 {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(target_arch = "wasm32")))]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;

@@ -7,6 +7,10 @@ use servelab_spec::Spec;
 use servelab_spec::catalog::PresetInfo;
 use servelab_spec::experiment::Coefficients;
 
+// The same cases run in a browser, as part of `web.rs`.
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
+
 /// Reuse published with the trace: 2464 of 10 476 tokens for round-robin (no timing in it), and the ceiling, 7424, for affinity without
 /// its guard.
 #[test]
