@@ -1,4 +1,5 @@
 //! Fleets whose steps a driver executes.
+#![cfg(not(target_arch = "wasm32"))]
 #![allow(clippy::unwrap_used)]
 
 mod common;

@@ -1,4 +1,5 @@
 //! F1 to F7 over random fleets, workloads and policies. In these (debug) builds every run also checks itself on the way.
+#![cfg(not(target_arch = "wasm32"))]
 #![allow(clippy::unwrap_used)]
 
 mod common;

@@ -1,4 +1,5 @@
 //! F8: runs of equal steps change speed and nothing else.
+#![cfg(not(target_arch = "wasm32"))]
 #![allow(clippy::unwrap_used)]
 
 mod common;

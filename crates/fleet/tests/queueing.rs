@@ -1,4 +1,5 @@
 //! The event loop against queueing theory: server replicas, Poisson arrivals, mean waits within a confidence interval.
+#![cfg(not(target_arch = "wasm32"))]
 #![allow(clippy::unwrap_used)]
 
 mod common;

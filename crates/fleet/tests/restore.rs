@@ -1,4 +1,5 @@
 //! F9: the whole core can be saved and restored anywhere, policies included. And reruns are the same bytes.
+#![cfg(not(target_arch = "wasm32"))]
 #![allow(clippy::unwrap_used)]
 
 mod common;

@@ -1,5 +1,6 @@
 //! Live runs with an executor made of arithmetic: it checks what it is given, knows the true cost of a step, and can break.
 
+#![cfg(not(target_arch = "wasm32"))]
 #![allow(clippy::unwrap_used)]
 
 use pollster::block_on;

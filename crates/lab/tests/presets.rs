@@ -1,5 +1,6 @@
 //! A preset that is meant to show a difference shows it, beyond noise: over several seeds, paired on the same arrivals.
 
+#![cfg(not(target_arch = "wasm32"))]
 #![allow(clippy::unwrap_used)]
 
 use servelab_lab::stats::{Paired, paired};
