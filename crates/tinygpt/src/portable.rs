@@ -190,7 +190,10 @@ pub(crate) fn is_flex(device: &Device) -> bool {
     #[cfg(feature = "flex")]
     return *device == Device::flex();
     #[cfg(not(feature = "flex"))]
-    return false;
+    return {
+        _ = device;
+        false
+    };
 }
 
 impl Kernels for Portable {

@@ -8,8 +8,7 @@ use crate::common::suite::{
 use js_sys::{Function, Reflect, global};
 use servelab_engine::Executor;
 use servelab_tinygpt::gpu::GpuKernels;
-use servelab_tinygpt::{Kernels, Portable, TinyGptConfig, TinyGptExecutor};
-use wasm_bindgen::JsValue;
+use servelab_tinygpt::{Portable, TinyGptConfig, TinyGptExecutor};
 use wasm_bindgen_test::{console_log, wasm_bindgen_test};
 
 /// Counts what the page asks of WebGPU, below everything of ours and burn's.
@@ -49,7 +48,7 @@ impl Counter {
 fn milliseconds() -> f64 {
     let performance = Reflect::get(&global(), &"performance".into()).unwrap();
     let now: Function = Reflect::get(&performance, &"now".into()).unwrap().into();
-    now.call0(&performance).unwrap_or(JsValue::NAN).as_f64().unwrap()
+    now.call0(&performance).unwrap().as_f64().unwrap()
 }
 
 async fn desk(config: &TinyGptConfig, seed: u64) -> (Desk<GpuKernels>, servelab_tinygpt::Weights) {
