@@ -1,4 +1,5 @@
-//! Prints how fast this machine's CPU runs the reference model: `cargo run --release -p servelab-tinygpt --example model_bench [portable]`.
+//! Prints how fast this machine's CPU runs the reference model, as rows of what, value, unit, remark:
+//! `cargo run --release -p servelab-tinygpt --example model_bench [portable]`.
 #![allow(clippy::print_stdout)]
 
 use burn::tensor::Device;
@@ -8,9 +9,9 @@ use std::time::Instant;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let weights = Weights::random(&TinyGptConfig::default(), 1)?;
-    println!("{}", run(CpuKernels::new(&weights))?);
+    print("host CPU", &run(CpuKernels::new(&weights))?);
     if std::env::args().any(|argument| argument == "portable") {
-        println!("{}", run(Portable::new(&weights, &Device::flex()))?);
+        print("host CPU, burn's operations", &run(Portable::new(&weights, &Device::flex()))?);
     }
     Ok(())
 }
@@ -20,4 +21,13 @@ fn run<K: Kernels>(kernels: K) -> Result<BenchReport, Box<dyn std::error::Error>
     let mut executor = TinyGptExecutor::new(kernels, KvShape::default(), None);
     let clock = || began.elapsed().as_secs_f64();
     Ok(pollster::block_on(bench(&mut executor, &clock, &BenchOptions::default()))?)
+}
+
+fn print(place: &str, report: &BenchReport) {
+    let share = format!("{:.1} % of cold", report.cached_share() * 100.0);
+    let last = report.rows().len() - 1;
+    for (index, [what, value, unit]) in report.rows().into_iter().enumerate() {
+        let remark = if index == last { share.as_str() } else { "" };
+        println!("TinyGPT, {place}: {what}\t{value}\t{unit}\t{remark}");
+    }
 }

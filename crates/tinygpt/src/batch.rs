@@ -74,10 +74,15 @@ impl Batch {
             let (tokens_at, table_at) = (item.tokens_at as usize, item.table_at as usize);
             let context = start + len;
             if len == 0 || context > config.context {
-                return refuse(format!("item {index} ends at token {context} after {len} rows; the model's context is {}", config.context));
+                return refuse(format!(
+                    "item {index} ends at token {context} after {len} rows; the model's context is {}",
+                    config.context
+                ));
             }
             if table_len != context.div_ceil(block_tokens) {
-                return refuse(format!("item {index} has {table_len} blocks for {context} tokens in blocks of {block_tokens}"));
+                return refuse(format!(
+                    "item {index} has {table_len} blocks for {context} tokens in blocks of {block_tokens}"
+                ));
             }
             let (Some(tokens), Some(table)) =
                 (plan.tokens.get(tokens_at..tokens_at + len), plan.tables.get(table_at..table_at + table_len))

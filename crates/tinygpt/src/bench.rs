@@ -61,6 +61,23 @@ impl BenchReport {
         f64::from(self.options.prompt) / self.prefill_cold
     }
 
+    /// The numbers as rows: what, value, unit.
+    pub fn rows(&self) -> [[String; 3]; 5] {
+        let BenchOptions { context, prompt, uncached, .. } = self.options;
+        let row = |what: String, value: String, unit: &str| [what, value, unit.to_owned()];
+        [
+            row(format!("decode, batch 1, context {context}"), format!("{:.0}", self.decode_1_rate()), "tok/s"),
+            row(format!("decode, batch 8, context {context}"), format!("{:.0}", self.decode_8_rate()), "tok/s"),
+            row(format!("prefill {prompt}, cold"), format!("{:.0}", self.prefill_rate()), "tok/s"),
+            row(format!("prefill {prompt}, cold"), format!("{:.1}", self.prefill_cold * 1e3), "ms"),
+            row(
+                format!("prefill {prompt}, all but {uncached} cached"),
+                format!("{:.1}", self.prefill_cached * 1e3),
+                "ms",
+            ),
+        ]
+    }
+
     /// Cost of a prompt with a cached prefix ÷ cost without.
     pub fn cached_share(&self) -> f64 {
         self.prefill_cached / self.prefill_cold
@@ -69,13 +86,10 @@ impl BenchReport {
 
 impl std::fmt::Display for BenchReport {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let BenchOptions { context, prompt, uncached, .. } = self.options;
-        writeln!(f, "{}", self.device)?;
-        writeln!(f, "  decode, batch 1, context {context}: {:8.0} tok/s", self.decode_1_rate())?;
-        writeln!(f, "  decode, batch 8, context {context}: {:8.0} tok/s", self.decode_8_rate())?;
-        writeln!(f, "  prefill {prompt}: {:.3} s, {:.0} tok/s", self.prefill_cold, self.prefill_rate())?;
-        let (milliseconds, share) = (self.prefill_cached * 1e3, self.cached_share() * 100.0);
-        write!(f, "  the last {uncached} of {prompt}, the rest cached: {milliseconds:.1} ms, {share:.1} % of cold")
+        for [what, value, unit] in self.rows() {
+            writeln!(f, "{what}: {value} {unit}")?;
+        }
+        write!(f, "cached ÷ cold: {:.1} % ({})", self.cached_share() * 100.0, self.device)
     }
 }
 

@@ -270,8 +270,7 @@ impl Kernels for CpuKernels {
             }
         };
         kv.update(|k, v| {
-            let geometry =
-                Geometry { block_tokens: k.dims()[1], kv_heads: self.config.kv_heads, head_width };
+            let geometry = Geometry { block_tokens: k.dims()[1], kv_heads: self.config.kv_heads, head_width };
             let (mut k, mut v) = (flex(k), flex(v));
             debug_assert!(k.is_unique() && v.is_unique(), "a handle to the cache is alive: this write would copy it");
             let (k_cache, v_cache): (&mut [f32], &mut [f32]) = (k.storage_mut(), v.storage_mut());

@@ -94,10 +94,8 @@ impl<K: Kernels> Executor for TinyGptExecutor<K> {
         let rows = self.logits.chunks_exact(self.kernels.config().vocabulary);
         let sampled = plan.items.iter().filter(|item| item.sample);
         let sampler = &mut self.sampler;
-        let tokens = sampled
-            .zip(rows)
-            .map(|(item, row)| sampler.choose(row, &item.sampling, item.output_index))
-            .collect();
+        let tokens =
+            sampled.zip(rows).map(|(item, row)| sampler.choose(row, &item.sampling, item.output_index)).collect();
         let seconds = began.zip(self.clock.as_ref()).map(|(began, clock)| clock() - began);
         Ok(StepOutput { tokens, seconds })
     }

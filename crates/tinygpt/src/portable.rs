@@ -221,8 +221,7 @@ impl Kernels for Portable {
             q: None,
             groups: Vec::new(),
             order: None,
-            sampled: (!batch.sampled.is_empty())
-                .then(|| self.indices(batch.sampled.clone(), [batch.sampled.len()])),
+            sampled: (!batch.sampled.is_empty()).then(|| self.indices(batch.sampled.clone(), [batch.sampled.len()])),
         });
     }
 

@@ -6,6 +6,7 @@ mod common;
 
 use burn::tensor::Device;
 use common::desk::{Desk, Line};
+use common::served::{self, serve};
 use common::suite::{self, CPU_TOLERANCE, SHAPE, WAYS, weights};
 use pollster::block_on;
 use servelab_tinygpt::{CpuKernels, KvShape, Portable, TinyGptConfig, Weights};
@@ -99,5 +100,65 @@ fn the_cache_is_written_in_place() {
     for count in [30, 9, 1] {
         block_on(desk.step(&mut lines, &[(0, count)])).unwrap();
         assert_eq!(address(&mut desk), before);
+    }
+}
+
+#[test]
+fn the_engine_gets_the_oracles_tokens_whatever_it_does() {
+    let weights = weights(&TinyGptConfig::small(), 22);
+    let mut sampled = Vec::new();
+    for (name, config) in served::settings() {
+        let greedy = block_on(serve(CpuKernels::new(&weights), config.clone(), false));
+        let exceptions = served::greedy_outputs_are_the_oracles(&greedy, &weights, CPU_TOLERANCE);
+        println!("{name}: {} steps, {} preemptions, {exceptions} exceptions", greedy.steps, greedy.preemptions);
+        assert_eq!(config.prefix_cache, greedy.preemptions > 0 && greedy.hit_tokens > 0, "{name}");
+        sampled.push(block_on(serve(CpuKernels::new(&weights), config, true)).outputs);
+        assert_ne!(sampled[0], greedy.outputs, "temperature changes something");
+    }
+    assert!(sampled.iter().all(|outputs| *outputs == sampled[0]), "a draw depends on how it was scheduled");
+}
+
+#[test]
+fn the_engine_gets_the_oracles_tokens_from_portable_operations() {
+    let weights = weights(&TinyGptConfig::small(), 22);
+    let (name, config) = served::settings()[0].clone();
+    let portable = Portable::new(&weights, &Device::flex());
+    let exceptions =
+        served::greedy_outputs_are_the_oracles(&block_on(serve(portable, config, false)), &weights, CPU_TOLERANCE);
+    println!("{name}: {exceptions} exceptions");
+}
+
+#[test]
+fn replicas_have_kv_of_their_own_and_reset_drops_it() {
+    let weights = weights(&TinyGptConfig::small(), 23);
+    let mut desk = cpu(&weights, SHAPE);
+    let mut lines = [Line::new(&suite::prompt(24, 33))];
+    let plan = desk.plan(&mut lines, &[(0, 32)]);
+    block_on(desk.executor.logits(0, &plan)).unwrap();
+    let last = desk.plan(&mut lines, &[(0, 1)]);
+    let mut logits = |replica| block_on(desk.executor.logits(replica, &last)).unwrap().to_vec();
+    let filled = logits(0);
+    assert_eq!(filled, logits(0));
+    assert_ne!(filled, logits(3), "another replica has not seen the prompt");
+    desk.executor.drop_replica(0);
+    assert_ne!(filled, block_on(desk.executor.logits(0, &last)).unwrap());
+    block_on(desk.executor.logits(0, &plan)).unwrap();
+    assert_eq!(filled, block_on(desk.executor.logits(0, &last)).unwrap());
+    desk.executor.reset(SHAPE);
+    assert_ne!(filled, block_on(desk.executor.logits(0, &last)).unwrap());
+}
+
+#[test]
+fn a_clock_measures_steps_and_none_measures_nothing() {
+    use servelab_engine::Executor;
+    let weights = weights(&TinyGptConfig::small(), 25);
+    let mut lines = [Line::new(&suite::prompt(26, 9))];
+    let plan = cpu(&weights, SHAPE).plan(&mut lines, &[(0, 9)]);
+    let time = std::cell::Cell::new(1.0);
+    let clock = move || time.replace(time.get() + 0.25);
+    for (clock, seconds) in [(None, None), (Some(Box::new(clock) as servelab_tinygpt::Clock), Some(0.25))] {
+        let mut executor = servelab_tinygpt::TinyGptExecutor::new(CpuKernels::new(&weights), SHAPE, clock);
+        let output = block_on(executor.execute(0, &plan)).unwrap();
+        assert_eq!((output.tokens.len(), output.seconds), (1, seconds));
     }
 }

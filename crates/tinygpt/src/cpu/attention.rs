@@ -88,7 +88,9 @@ fn attend_by<const W: usize>(geometry: Geometry, query: Query<'_>, scores: &mut 
         let seen = block_tokens.min(query.context - index * block_tokens);
         let at = geometry.head(block as usize, query.kv_head);
         let (k, v) = (&query.k[at..at + size], &query.v[at..at + size]);
-        for (tile, scores) in k.chunks_exact(W * geometry.head_width).zip(scores.as_chunks_mut::<W>().0).take(seen.div_ceil(W)) {
+        for (tile, scores) in
+            k.chunks_exact(W * geometry.head_width).zip(scores.as_chunks_mut::<W>().0).take(seen.div_ceil(W))
+        {
             *scores = score(query.q, tile.as_chunks::<W>().0);
         }
         let scores = &mut scores[..seen];

@@ -135,6 +135,10 @@ pub(crate) fn multiply<const UNIT: usize>(
     let rest = rows.tile(full * TILE, left);
     for group in panels.clone().step_by(GROUP) {
         let end = panels.end.min(group + GROUP);
+        if full > 0 {
+            let size = matrix.depth * PANEL;
+            touch(&weights[group * size..end * size]);
+        }
         for unit in (group..end).step_by(UNIT) {
             for tile in 0..full {
                 let a = rows.tile(tile * TILE, TILE).as_chunks::<TILE>().0;
@@ -163,9 +167,15 @@ pub(crate) fn multiply<const UNIT: usize>(
             _ => {
                 for unit in (group..end).step_by(UNIT) {
                     match left {
-                        1 => sink.take(row, unit, std::array::from_fn(|u| one::<1>(rest.as_chunks().0, panel(unit + u)))),
-                        2 => sink.take(row, unit, std::array::from_fn(|u| one::<2>(rest.as_chunks().0, panel(unit + u)))),
-                        3 => sink.take(row, unit, std::array::from_fn(|u| one::<3>(rest.as_chunks().0, panel(unit + u)))),
+                        1 => {
+                            sink.take(row, unit, std::array::from_fn(|u| one::<1>(rest.as_chunks().0, panel(unit + u))))
+                        }
+                        2 => {
+                            sink.take(row, unit, std::array::from_fn(|u| one::<2>(rest.as_chunks().0, panel(unit + u))))
+                        }
+                        3 => {
+                            sink.take(row, unit, std::array::from_fn(|u| one::<3>(rest.as_chunks().0, panel(unit + u))))
+                        }
                         _ => {}
                     }
                 }
@@ -174,8 +184,26 @@ pub(crate) fn multiply<const UNIT: usize>(
     }
 }
 
-/// `R` rows times one panel.
-#[inline(always)]
+/// Reads one number of every cache line. A product of four rows does so much between two lines that a core's reordering window holds
+/// few of them, and it would wait for memory one after the other; this loop has dozens of lines under way (WebAssembly has no
+/// prefetch instruction).
+#[inline(never)]
+fn touch(weights: &[f32]) {
+    const LINE: usize = 64 / size_of::<f32>();
+    const STREAMS: usize = 8;
+    let lines = weights.as_chunks::<LINE>().0;
+    let part = lines.len() / STREAMS;
+    let mut all = [0; STREAMS];
+    for line in 0..part {
+        for (stream, all) in all.iter_mut().enumerate() {
+            *all ^= lines[stream * part + line][0].to_bits();
+        }
+    }
+    std::hint::black_box(all);
+}
+
+/// `R` rows times one panel. Not inlined, as a small function of its own gets its accumulators into registers everywhere.
+#[inline(never)]
 fn one<const R: usize>(a: &[[f32; R]], b: &[[f32; PANEL]]) -> [f32x8; R] {
     let mut sums = [f32x8::splat(0.0); R];
     for (a, &b) in a.iter().zip(b) {
@@ -188,7 +216,7 @@ fn one<const R: usize>(a: &[[f32; R]], b: &[[f32; PANEL]]) -> [f32x8; R] {
 }
 
 /// `R` rows times `P` panels.
-#[inline(always)]
+#[inline(never)]
 fn several<const R: usize, const P: usize>(a: &[[f32; R]], b: [&[[f32; PANEL]]; P]) -> [[f32x8; R]; P] {
     let mut sums = [[f32x8::splat(0.0); R]; P];
     // Equal lengths, stated, so that the loop runs without bounds checks.

@@ -6,4 +6,5 @@
 
 pub mod desk;
 pub mod oracle;
+pub mod served;
 pub mod suite;

@@ -34,7 +34,13 @@ pub fn deviation(logits: &[f32], wanted: &[f64]) -> f64 {
 }
 
 /// Prefills and decodes, comparing logits at every sampled position. Gives the largest deviation.
-pub async fn logits_agree<K: Kernels>(desk: &mut Desk<K>, weights: &Weights, prompt: &[u32], steps: usize, tolerance: f64) -> f64 {
+pub async fn logits_agree<K: Kernels>(
+    desk: &mut Desk<K>,
+    weights: &Weights,
+    prompt: &[u32],
+    steps: usize,
+    tolerance: f64,
+) -> f64 {
     let mut oracle = Oracle::new(weights);
     let mut lines = [Line::new(prompt)];
     let mut worst: f64 = 0.0;
@@ -124,7 +130,13 @@ pub async fn continuations_agree<K: Kernels>(
 }
 
 /// The next step's work: lines and how many of their tokens.
-fn work<K: Kernels>(way: Way, desk: &mut Desk<K>, lines: &mut [Line], step: usize, output: usize) -> Vec<(usize, usize)> {
+fn work<K: Kernels>(
+    way: Way,
+    desk: &mut Desk<K>,
+    lines: &mut [Line],
+    step: usize,
+    output: usize,
+) -> Vec<(usize, usize)> {
     let open: Vec<usize> = (0..lines.len()).filter(|&index| lines[index].output().len() < output).collect();
     let first = open[0];
     match way {
@@ -166,12 +178,13 @@ fn work<K: Kernels>(way: Way, desk: &mut Desk<K>, lines: &mut [Line], step: usiz
     }
 }
 
-fn best(logits: &[f64]) -> u32 {
+/// The most likely token; the lowest id among equals.
+pub fn best(logits: &[f64]) -> u32 {
     (0..logits.len()).rev().max_by(|&a, &b| logits[a].total_cmp(&logits[b])).unwrap() as u32
 }
 
 /// Distance of the two best ÷ largest magnitude.
-fn gap(logits: &[f64]) -> f64 {
+pub fn gap(logits: &[f64]) -> f64 {
     let mut sorted = logits.to_vec();
     sorted.sort_by(|a, b| b.total_cmp(a));
     (sorted[0] - sorted[1]) / sorted.iter().fold(0.0, |most: f64, x| most.max(x.abs()))
