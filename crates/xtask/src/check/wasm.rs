@@ -80,7 +80,8 @@ pub(crate) fn wasm_pack(
         .arg(&browser.driver)
         .arg(context.root.join("crates").join(name))
         .args(["--test", target]);
-    Ok(if gpu { command.args(["--features", "webgpu"]) } else { command })
+    // The same features as the GPU worker's: a second set would build the whole GPU stack a second time.
+    Ok(if gpu { command.args(["--no-default-features", "--features", "webgpu"]) } else { command })
 }
 
 /// The browser test targets in `folder`: with `gpu` those that need WebGPU, else the others.
