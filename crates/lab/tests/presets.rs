@@ -1,7 +1,7 @@
 //! A preset that is meant to show a difference shows it, beyond noise: over several seeds, paired on the same arrivals.
 
 #![cfg(not(target_arch = "wasm32"))]
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::disallowed_methods)]
 
 use servelab_lab::stats::{Paired, paired};
 use servelab_lab::{presets, run_priced};

@@ -1,6 +1,7 @@
 //! Pictures hold what they claim: no peak lost, text escaped, ranges honest, colours told apart.
 
-#![allow(clippy::unwrap_used)]
+// Clocks and platform floats are kept out of the lab, not out of its tests.
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
 use super::palette::{dash, scheme};
 use super::sample::per_column;
@@ -157,7 +158,8 @@ fn a_million_points_keep_every_peak() {
         };
         assert_eq!(inside(&points), inside(&kept), "column {column}");
     }
-    assert!(took.as_secs_f64() < 1.0, "took {took:?}");
+    // Some milliseconds; the bound is for a machine that does much else.
+    assert!(took.as_secs_f64() < 5.0, "took {took:?}");
 }
 
 proptest! {
