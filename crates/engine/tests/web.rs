@@ -5,4 +5,4 @@
 #[path = "golden.rs"]
 mod golden;
 
-wasm_bindgen_test::wasm_bindgen_test_configure!(run_in_browser);
+wasm_bindgen_test::wasm_bindgen_test_configure!(run_in_dedicated_worker);

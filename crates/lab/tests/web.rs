@@ -10,7 +10,8 @@ mod exact;
 use servelab_lab::{presets, run_priced};
 use wasm_bindgen_test::{wasm_bindgen_test, wasm_bindgen_test_configure};
 
-wasm_bindgen_test_configure!(run_in_browser);
+// Where the lab runs on the page too; on the page itself a long run would hold up the browser's driver.
+wasm_bindgen_test_configure!(run_in_dedicated_worker);
 
 /// Equal, or where they part: a whole report in a message helps nobody.
 fn same_bytes(preset: &str, host: &str) {
