@@ -16,6 +16,7 @@
 mod attention;
 mod math;
 mod matmul;
+mod touch;
 
 use crate::batch::Batch;
 use crate::config::TinyGptConfig;
@@ -323,7 +324,7 @@ impl Kernels for CpuKernels {
                 for kv_head in 0..self.config.kv_heads {
                     for vector in 0..vectors {
                         let Some(q) = queries.next() else { return };
-                        let query = Query { q, kv_head, context, table: batch.table(span), k, v };
+                        let query = Query { q, kv_head, context, table: batch.table(span), k, v, cold: span.len == 1 };
                         attend(geometry, query, scores, attended);
                         let head = kv_head * group + vector * LANES;
                         let lanes = LANES.min(group - vector * LANES);

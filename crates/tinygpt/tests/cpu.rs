@@ -162,3 +162,9 @@ fn a_clock_measures_steps_and_none_measures_nothing() {
         assert_eq!((output.tokens.len(), output.seconds), (1, seconds));
     }
 }
+
+#[test]
+fn the_bits_are_the_same_on_every_machine() {
+    let weights = weights(&TinyGptConfig::small(), 29);
+    assert_eq!(block_on(suite::fingerprint(&mut cpu(&weights, SHAPE))), suite::CPU_FINGERPRINT);
+}

@@ -32,6 +32,13 @@ async fn the_reference_model_agrees_with_the_oracle() {
 }
 
 #[wasm_bindgen_test]
+async fn the_bits_are_the_hosts() {
+    let weights = weights(&TinyGptConfig::small(), 29);
+    let mut desk = Desk::new(CpuKernels::new(&weights), &weights, SHAPE);
+    assert_eq!(suite::fingerprint(&mut desk).await, suite::CPU_FINGERPRINT);
+}
+
+#[wasm_bindgen_test]
 async fn the_bench_runs() {
     let weights = weights(&TinyGptConfig::default(), 1);
     let mut executor = TinyGptExecutor::new(CpuKernels::new(&weights), KvShape::default(), None);

@@ -9,6 +9,7 @@
 //! block size allows and 1 elsewhere.
 
 use super::math::exp;
+use super::touch::touch;
 use wide::f32x4;
 
 /// Query heads that attend together.
@@ -67,6 +68,8 @@ pub(crate) struct Query<'a> {
     pub(crate) table: &'a [u32],
     pub(crate) k: &'a [f32],
     pub(crate) v: &'a [f32],
+    /// No row before this one has read the same blocks.
+    pub(crate) cold: bool,
 }
 
 /// Leaves softmax(q · Kᵀ) · V in `out`, `[head_width]`. `scores` holds one block's.
@@ -88,6 +91,10 @@ fn attend_by<const W: usize>(geometry: Geometry, query: Query<'_>, scores: &mut 
         let seen = block_tokens.min(query.context - index * block_tokens);
         let at = geometry.head(block as usize, query.kv_head);
         let (k, v) = (&query.k[at..at + size], &query.v[at..at + size]);
+        if query.cold {
+            touch(k);
+            touch(v);
+        }
         for (tile, scores) in
             k.chunks_exact(W * geometry.head_width).zip(scores.as_chunks_mut::<W>().0).take(seen.div_ceil(W))
         {

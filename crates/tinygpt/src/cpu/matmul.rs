@@ -9,6 +9,7 @@
 //! **Every output is one sum over the depth in ascending order, in one accumulator, whatever the number of rows.** Hence a row's
 //! result does not depend on what else is in the batch, to the bit, and neither on host or browser.
 
+use super::touch::touch;
 use burn::backend::Flex;
 use burn::tensor::{Device, Tensor, TensorData};
 use burn_flex::FlexTensor;
@@ -135,7 +136,8 @@ pub(crate) fn multiply<const UNIT: usize>(
     let rest = rows.tile(full * TILE, left);
     for group in panels.clone().step_by(GROUP) {
         let end = panels.end.min(group + GROUP);
-        if full > 0 {
+        // The first of several tiles would wait for memory while the others' arithmetic leaves it idle. (A single tile streams by itself.)
+        if full > 1 {
             let size = matrix.depth * PANEL;
             touch(&weights[group * size..end * size]);
         }
@@ -182,24 +184,6 @@ pub(crate) fn multiply<const UNIT: usize>(
             }
         }
     }
-}
-
-/// Reads one number of every cache line. A product of four rows does so much between two lines that a core's reordering window holds
-/// few of them, and it would wait for memory one after the other; this loop has dozens of lines under way (WebAssembly has no
-/// prefetch instruction).
-#[inline(never)]
-fn touch(weights: &[f32]) {
-    const LINE: usize = 64 / size_of::<f32>();
-    const STREAMS: usize = 8;
-    let lines = weights.as_chunks::<LINE>().0;
-    let part = lines.len() / STREAMS;
-    let mut all = [0; STREAMS];
-    for line in 0..part {
-        for (stream, all) in all.iter_mut().enumerate() {
-            *all ^= lines[stream * part + line][0].to_bits();
-        }
-    }
-    std::hint::black_box(all);
 }
 
 /// `R` rows times one panel. Not inlined, as a small function of its own gets its accumulators into registers everywhere.

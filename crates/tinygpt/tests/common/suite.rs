@@ -2,7 +2,7 @@
 
 use super::desk::{Desk, Line};
 use super::oracle::Oracle;
-use servelab_engine::random::Stream;
+use servelab_engine::random::{Stream, mix};
 use servelab_tinygpt::sampling::greedy;
 use servelab_tinygpt::{Kernels, KvShape, TinyGptConfig, Weights};
 
@@ -207,4 +207,21 @@ pub async fn blocks_are_read<K: Kernels>(desk: &mut Desk<K>, tolerance: f64) {
     let wanted: Vec<f64> = before.iter().map(|&x| f64::from(x)).collect();
     let change = deviation(&after, &wanted);
     assert!(change > 10.0 * tolerance, "overwriting a cached block changed the logits by {change:.2e} only");
+}
+
+/// [`fingerprint`] of the CPU kernels with the small model's weights of seed 29, on every host and in every browser.
+pub const CPU_FINGERPRINT: u64 = 3_222_365_852_443_741_847;
+
+/// All bits of some logits, mixed into one word.
+pub async fn fingerprint<K: Kernels>(desk: &mut Desk<K>) -> u64 {
+    let mut lines = [Line::new(&prompt(27, 50)), Line::new(&prompt(28, 21))];
+    let mut state = 0;
+    for _ in 0..4 {
+        let work = [(0, lines[0].left()), (1, lines[1].left())];
+        for (index, logits) in desk.step(&mut lines, &work).await.unwrap() {
+            state = logits.iter().fold(state, |state, logit| mix(state, u64::from(logit.to_bits())));
+            lines[index].tokens.push(greedy(&logits));
+        }
+    }
+    state
 }
