@@ -108,21 +108,33 @@ pub async fn bench<K: Kernels>(
     let shape = executor.shape();
     let blocks = |tokens: u32| tokens.div_ceil(shape.block_tokens);
     executor.reset(KvShape { blocks: blocks(options.prompt).max(8 * blocks(options.context)), ..shape });
+    let measured = time_steps(executor, clock, options).await;
+    executor.reset(shape);
+    let [decode_1, decode_8, prefill_cold, prefill_cached] = measured?;
+    let device = executor.device();
+    Ok(BenchReport { device, options: options.clone(), decode_1, decode_8, prefill_cold, prefill_cached })
+}
+
+/// Seconds of the four steps of a [`BenchReport`].
+async fn time_steps<K: Kernels>(
+    executor: &mut TinyGptExecutor<K>,
+    clock: &dyn Fn() -> f64,
+    options: &BenchOptions,
+) -> Result<[f64; 4], ExecuteError> {
+    let block_tokens = executor.shape().block_tokens;
+    let before = options.context.saturating_sub(1);
     let cached = options.prompt.saturating_sub(options.uncached);
     let plans = [
-        plan(1, options.context.saturating_sub(1), options.context, shape.block_tokens),
-        plan(8, options.context.saturating_sub(1), options.context, shape.block_tokens),
-        plan(1, 0, options.prompt, shape.block_tokens),
-        plan(1, cached, options.prompt, shape.block_tokens),
+        plan(1, before, options.context, block_tokens),
+        plan(8, before, options.context, block_tokens),
+        plan(1, 0, options.prompt, block_tokens),
+        plan(1, cached, options.prompt, block_tokens),
     ];
     let mut seconds = [0.0; 4];
     for (plan, seconds) in plans.iter().zip(&mut seconds) {
         *seconds = time_step(executor, clock, options, plan).await?;
     }
-    executor.reset(shape);
-    let [decode_1, decode_8, prefill_cold, prefill_cached] = seconds;
-    let device = executor.device();
-    Ok(BenchReport { device, options: options.clone(), decode_1, decode_8, prefill_cold, prefill_cached })
+    Ok(seconds)
 }
 
 /// `sequences` sequences that compute tokens `start..end`, each in blocks of its own.

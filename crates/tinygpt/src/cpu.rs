@@ -101,7 +101,7 @@ impl CpuKernels {
             output: matrix(&layer.output, config.width),
             feed_forward_norm: vector(&layer.feed_forward_norm, config.width),
             gate_up: Panels::new(config.width, 2 * config.hidden, &device, |k, n| {
-                let source = if n / PANEL % 2 == 0 { &layer.gate } else { &layer.up };
+                let source = if (n / PANEL).is_multiple_of(2) { &layer.gate } else { &layer.up };
                 source[k * config.hidden + n / (2 * PANEL) * PANEL + n % PANEL]
             }),
             down: matrix(&layer.down, config.width),

@@ -89,6 +89,8 @@ impl<K: Kernels> TinyGptExecutor<K> {
 
 impl<K: Kernels> Executor for TinyGptExecutor<K> {
     async fn execute(&mut self, replica: u32, plan: &StepPlan) -> Result<StepOutput, ExecuteError> {
+        // Making a replica's KV is no part of its first step.
+        self.cache(replica)?;
         let began = self.clock.as_ref().map(|clock| clock());
         self.logits(replica, plan).await?;
         let rows = self.logits.chunks_exact(self.kernels.config().vocabulary);

@@ -7,7 +7,8 @@
 //! | kernels | device | made of |
 //! |---|---|---|
 //! | [`Portable`](crate::portable::Portable) | any burn device | burn's own operations; the yardstick for the others |
-//! | [`CpuKernels`](crate::cpu::CpuKernels) | flex | SIMD loops over the tensors' storage |
+//! | `CpuKernels`, feature `flex` | flex | SIMD loops over the tensors' storage |
+//! | `GpuKernels`, feature `webgpu` | WebGPU | kernels of our own, a few dispatches a layer |
 //!
 //! The seam is coarse on purpose. The activations between two calls belong to the kernels (a scratch buffer on the CPU, tensors on a
 //! GPU), so fusing across what a finer seam would separate stays possible: RMSNorm with the projection after

@@ -168,3 +168,21 @@ fn the_bits_are_the_same_on_every_machine() {
     let weights = weights(&TinyGptConfig::small(), 29);
     assert_eq!(block_on(suite::fingerprint(&mut cpu(&weights, SHAPE))), suite::CPU_FINGERPRINT);
 }
+
+#[test]
+fn the_bench_divides_time_by_steps() {
+    use servelab_tinygpt::bench::{BenchOptions, bench};
+    let weights = weights(&TinyGptConfig::small(), 31);
+    let mut executor = servelab_tinygpt::TinyGptExecutor::new(CpuKernels::new(&weights), SHAPE, None);
+    let time = std::cell::Cell::new(0.0);
+    let clock = || time.replace(time.get() + 0.25);
+    let options = BenchOptions { context: 20, prompt: 64, uncached: 16, seconds: 3.0, readings: 3 };
+    let report = block_on(bench(&mut executor, &clock, &options)).unwrap();
+    // The clock is read once before and once after each step.
+    let steps = [report.decode_1, report.decode_8, report.prefill_cold, report.prefill_cached];
+    assert_eq!(steps, [0.25; 4]);
+    assert_eq!((report.decode_8_rate(), report.prefill_rate(), report.cached_share()), (32.0, 256.0, 1.0));
+    let too_long = BenchOptions { prompt: 4096, ..options };
+    assert!(block_on(bench(&mut executor, &clock, &too_long)).is_err());
+    assert_eq!(executor.shape(), SHAPE);
+}

@@ -4,10 +4,11 @@
 
 mod common;
 
+use burn::tensor::Device;
 use common::desk::Desk;
 use common::suite::{self, CPU_TOLERANCE, SHAPE, WAYS, weights};
 use servelab_tinygpt::bench::{BenchOptions, bench};
-use servelab_tinygpt::{CpuKernels, KvShape, TinyGptConfig, TinyGptExecutor};
+use servelab_tinygpt::{CpuKernels, KvShape, Portable, TinyGptConfig, TinyGptExecutor};
 use wasm_bindgen_test::{console_log, wasm_bindgen_test, wasm_bindgen_test_configure};
 
 wasm_bindgen_test_configure!(run_in_dedicated_worker);
@@ -32,6 +33,13 @@ async fn the_reference_model_agrees_with_the_oracle() {
 }
 
 #[wasm_bindgen_test]
+async fn burns_own_operations_agree_with_the_oracle() {
+    let weights = weights(&TinyGptConfig::small(), 13);
+    let mut desk = Desk::new(Portable::new(&weights, &Device::flex()), &weights, SHAPE);
+    suite::logits_agree(&mut desk, &weights, &suite::prompt(14, 60), 3, CPU_TOLERANCE).await;
+}
+
+#[wasm_bindgen_test]
 async fn the_bits_are_the_hosts() {
     let weights = weights(&TinyGptConfig::small(), 29);
     let mut desk = Desk::new(CpuKernels::new(&weights), &weights, SHAPE);
@@ -44,7 +52,8 @@ async fn the_bench_runs() {
     let mut executor = TinyGptExecutor::new(CpuKernels::new(&weights), KvShape::default(), None);
     let began = web_time::Instant::now();
     let clock = || began.elapsed().as_secs_f64();
-    let report = bench(&mut executor, &clock, &BenchOptions::default()).await.unwrap();
+    let options = BenchOptions { seconds: 0.2, readings: 3, ..BenchOptions::default() };
+    let report = bench(&mut executor, &clock, &options).await.unwrap();
     console_log!("{report}");
     assert!(report.cached_share() < 0.5, "a cached prefix saves work");
 }

@@ -1,15 +1,14 @@
 //! Rows times a matrix: the loops in which nearly all time goes.
 //!
 //! A matrix is kept in *panels* of eight columns, `[columns ÷ 8, depth, 8]`, zero-padded, so that a product streams through it once and
-//! in order. Rows are packed four at a time, `[depth, 4]`: one step of the innermost loop then reads 8 weights and 4 numbers,
+//! in order. Rows are packed in *tiles* of four, `[depth, 4]`: one step of the innermost loop then reads 8 weights and 4 numbers,
 //! side by side, for 32 multiply-adds, with 8 vector accumulators of four lanes and 16 registers to hold them (SSE2, SIMD128).
-//! Leftover rows (a decode of one to three sequences has nothing else) keep eight accumulators busy by
-//! taking several panels at once: with fewer, the additions wait for each other.
+//! Tiles of fewer rows keep as many accumulators busy by taking several panels at once: with fewer, the additions
+//! wait for each other.
 //!
 //! **Every output is one sum over the depth in ascending order, in one accumulator, whatever the number of rows.** Hence a row's
 //! result does not depend on what else is in the batch, to the bit, and neither on host or browser.
 
-use super::touch::touch;
 use burn::backend::Flex;
 use burn::tensor::{Device, Tensor, TensorData};
 use burn_flex::FlexTensor;
@@ -20,8 +19,12 @@ use wide::f32x8;
 pub(crate) const PANEL: usize = 8;
 /// Rows of a full tile.
 const TILE: usize = 4;
-/// Panels that all tiles of a row block pass before the next ones are read: 32 KiB at depth 256, so that they stay in the first-level
-/// cache from tile to tile (48 KiB on recent x86, 64 and more on Arm) and a leftover row gets its four at once.
+/// Rows of the first tile, where there are more than [`TILE`]. The first tile brings the weights from memory for all that follow. With
+/// four rows it does so much between two cache lines that the core's reordering window holds few of them, and waits for
+/// memory; two rows on two panels at once run at memory's speed (22 GB/s here), and what they compute meanwhile is free.
+const FIRST_TILE: usize = 2;
+/// Panels that all tiles pass before the next ones are read: 32 KiB at depth 256, so that they stay in the first-level cache from
+/// tile to tile (48 KiB on recent x86, 64 and more on Arm), and a tile of one row gets the four it wants.
 const GROUP: usize = 4;
 
 /// A matrix in panels, in the storage of a burn tensor.
@@ -69,7 +72,7 @@ pub(crate) fn flex<const D: usize>(tensor: Tensor<D>) -> FlexTensor {
     tensor.try_into_primitive::<Flex>().expect("a tensor on the flex device")
 }
 
-/// Rows packed for the innermost loop: tiles of four, `[depth, 4]` each, then what is left, `[depth, rows % 4]`.
+/// Rows packed for the innermost loop, tile by tile, `[depth, tile's rows]` each.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PackedRows {
     data: Vec<f32>,
@@ -86,10 +89,26 @@ impl PackedRows {
         }
     }
 
+    /// Rows of the first tile if it is special, else 0.
+    fn first_tile(&self) -> usize {
+        if self.rows > TILE { FIRST_TILE } else { 0 }
+    }
+
+    /// The tiles: first row, and rows.
+    fn tiles(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
+        let (first, rows) = (self.first_tile(), self.rows);
+        let others = (first..rows).step_by(TILE).map(move |row| (row, TILE.min(rows - row)));
+        (first > 0).then_some((0, first)).into_iter().chain(others)
+    }
+
     /// Where a row's numbers lie: the first one, and the distance from one to the next.
     #[inline(always)]
     pub(crate) fn place(&self, row: usize) -> (usize, usize) {
-        let tile = row / TILE * TILE;
+        let first = self.first_tile();
+        if row < first {
+            return (row, first);
+        }
+        let tile = first + (row - first) / TILE * TILE;
         (tile * self.depth + (row - tile), TILE.min(self.rows - tile))
     }
 
@@ -118,7 +137,7 @@ pub(crate) trait Sink<const UNIT: usize> {
     fn take<const R: usize>(&mut self, row: usize, panel: usize, sums: [[f32x8; R]; UNIT]);
 }
 
-/// Multiplies packed rows with panels of a matrix, `UNIT` neighbouring panels going to the sink together.
+/// Multiplies packed rows with panels of a matrix, `UNIT` neighbouring panels (1 or 2) going to the sink together.
 pub(crate) fn multiply<const UNIT: usize>(
     rows: &PackedRows,
     matrix: &Panels,
@@ -126,62 +145,66 @@ pub(crate) fn multiply<const UNIT: usize>(
     sink: &mut impl Sink<UNIT>,
 ) {
     debug_assert!(rows.depth == matrix.depth && panels.end <= matrix.all().end && panels.len().is_multiple_of(UNIT));
-    let full = rows.rows / TILE;
-    let weights: &[f32] = matrix.tensor.storage();
-    let panel = |index: usize| {
-        let size = matrix.depth * PANEL;
-        weights[index * size..(index + 1) * size].as_chunks::<PANEL>().0
-    };
-    let left = rows.rows % TILE;
-    let rest = rows.tile(full * TILE, left);
+    let size = matrix.depth * PANEL;
+    let weights: &[f32] = &matrix.tensor.storage()[..matrix.all().end * size];
     for group in panels.clone().step_by(GROUP) {
-        let end = panels.end.min(group + GROUP);
-        // The first of several tiles would wait for memory while the others' arithmetic leaves it idle. (A single tile streams by itself.)
-        if full > 1 {
-            let size = matrix.depth * PANEL;
-            touch(&weights[group * size..end * size]);
-        }
-        for unit in (group..end).step_by(UNIT) {
-            for tile in 0..full {
-                let a = rows.tile(tile * TILE, TILE).as_chunks::<TILE>().0;
-                let sums = std::array::from_fn(|u| one::<TILE>(a, panel(unit + u)));
-                sink.take(tile * TILE, unit, sums);
+        let group = group..panels.end.min(group + GROUP);
+        let whole = group.len() == GROUP;
+        let group = Group { first: group.start, weights: &weights[group.start * size..group.end * size], size };
+        for (row, count) in rows.tiles() {
+            let a = rows.tile(row, count);
+            match count {
+                1 if whole => together::<1, 4, UNIT>(a, &group, row, sink),
+                2 if whole => together::<2, 2, UNIT>(a, &group, row, sink),
+                1 => apart::<1, UNIT>(a, &group, row, sink),
+                2 => apart::<2, UNIT>(a, &group, row, sink),
+                3 => apart::<3, UNIT>(a, &group, row, sink),
+                _ => apart::<TILE, UNIT>(a, &group, row, sink),
             }
         }
-        let row = full * TILE;
-        match left {
-            1 if end - group == GROUP => {
-                let a = rest.as_chunks::<1>().0;
-                let sums = several::<1, 4>(a, std::array::from_fn(|p| panel(group + p)));
-                for unit in (0..GROUP).step_by(UNIT) {
-                    sink.take(row, group + unit, std::array::from_fn(|u| sums[unit + u]));
-                }
-            }
-            2 if end - group == GROUP => {
-                let a = rest.as_chunks::<2>().0;
-                for pair in (0..GROUP).step_by(2) {
-                    let sums = several::<2, 2>(a, [panel(group + pair), panel(group + pair + 1)]);
-                    for unit in (0..2).step_by(UNIT) {
-                        sink.take(row, group + pair + unit, std::array::from_fn(|u| sums[unit + u]));
-                    }
-                }
-            }
-            _ => {
-                for unit in (group..end).step_by(UNIT) {
-                    match left {
-                        1 => {
-                            sink.take(row, unit, std::array::from_fn(|u| one::<1>(rest.as_chunks().0, panel(unit + u))))
-                        }
-                        2 => {
-                            sink.take(row, unit, std::array::from_fn(|u| one::<2>(rest.as_chunks().0, panel(unit + u))))
-                        }
-                        3 => {
-                            sink.take(row, unit, std::array::from_fn(|u| one::<3>(rest.as_chunks().0, panel(unit + u))))
-                        }
-                        _ => {}
-                    }
-                }
-            }
+    }
+}
+
+/// Panels that stay in the cache from tile to tile.
+struct Group<'a> {
+    /// The first one's number.
+    first: usize,
+    weights: &'a [f32],
+    /// Numbers of a panel.
+    size: usize,
+}
+
+impl Group<'_> {
+    fn panels(&self) -> usize {
+        self.weights.len() / self.size
+    }
+
+    fn panel(&self, index: usize) -> &[[f32; PANEL]] {
+        self.weights[index * self.size..(index + 1) * self.size].as_chunks().0
+    }
+}
+
+/// A tile of `R` rows times a group, panel by panel.
+#[inline(always)]
+fn apart<const R: usize, const UNIT: usize>(a: &[f32], group: &Group<'_>, row: usize, sink: &mut impl Sink<UNIT>) {
+    for unit in (0..group.panels()).step_by(UNIT) {
+        let sums = std::array::from_fn(|u| one::<R>(a.as_chunks().0, group.panel(unit + u)));
+        sink.take(row, group.first + unit, sums);
+    }
+}
+
+/// A tile of `R` rows times a group, `P` panels at a time.
+#[inline(always)]
+fn together<const R: usize, const P: usize, const UNIT: usize>(
+    a: &[f32],
+    group: &Group<'_>,
+    row: usize,
+    sink: &mut impl Sink<UNIT>,
+) {
+    for first in (0..group.panels()).step_by(P) {
+        let sums = several::<R, P>(a.as_chunks().0, std::array::from_fn(|p| group.panel(first + p)));
+        for unit in (0..P).step_by(UNIT) {
+            sink.take(row, group.first + first + unit, std::array::from_fn(|u| sums[unit + u]));
         }
     }
 }
