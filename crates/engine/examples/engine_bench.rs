@@ -10,8 +10,68 @@ use servelab_engine::{
     BlockKey, CostClock, CostModel, Engine, EngineConfig, EngineEvent, Nanos, Prompt, Sampling, SequenceId,
     SequenceRequest, StepOutput,
 };
+use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
+
+/// The system's allocator, counted.
+struct Counting;
+
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
+// SAFETY: every call is handed to the system's allocator as it came.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller keeps the contract of `alloc`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        // SAFETY: `block` came from `System` with this layout.
+        unsafe { System.dealloc(block, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Allocations of 1 000 decode steps of a batch of eight, through block allocations and evictions.
+fn allocations_of_decode() -> u64 {
+    let config = EngineConfig { max_context: 4096, blocks: 800, ..EngineConfig::default() };
+    let mut engine = Engine::new(config).unwrap();
+    let (none, mut events) = (StepOutput::default(), Vec::with_capacity(64));
+    let (mut now, mut before) = (0, 0);
+    for round in 0..3 {
+        for id in round * 8..round * 8 + 8 {
+            let request = SequenceRequest {
+                id: SequenceId(id),
+                prompt: Prompt::from_tokens(&[id as u32; 64], 16, 0),
+                max_tokens: 1100,
+                output_tokens: 1100,
+                ignore_eos: true,
+                sampling: Sampling::default(),
+                tenant: 0,
+                output_seed: id,
+            };
+            engine.submit(Nanos(now), request).unwrap();
+        }
+        while engine.plan(Nanos(now), 1).is_some() {
+            if now == 2300 {
+                before = ALLOCATIONS.load(Ordering::Relaxed);
+            }
+            if now == 3300 {
+                assert!(engine.stats().evictions > 400, "the pool was meant to be used up");
+                return ALLOCATIONS.load(Ordering::Relaxed) - before;
+            }
+            now += 1;
+            engine.commit(Nanos(now), &none, &mut events).unwrap();
+            events.clear();
+        }
+    }
+    unreachable!("three rounds are 3 300 steps")
+}
 
 struct Case {
     name: &'static str,
@@ -204,6 +264,10 @@ fn main() {
             rate: 5.0,
         },
     ];
+    if !cfg!(debug_assertions) {
+        let allocations = allocations_of_decode();
+        assert_eq!(allocations, 0, "decode steps allocate");
+    }
     let json = std::env::args().any(|argument| argument == "--json");
     for case in &cases {
         for (most, label) in [(1, "1"), (u32::MAX, "runs")] {

@@ -17,7 +17,7 @@ fn hash(before: u64, token: u32) -> u64 {
 
 /// The next token after a context: one of three, now and then end-of-text.
 fn next(context: u64) -> u32 {
-    if context % 29 == 0 { 257 } else { (context % 3) as u32 }
+    if context.is_multiple_of(29) { 257 } else { (context % 3) as u32 }
 }
 
 /// What the request alone would get, without any engine.

@@ -99,7 +99,6 @@ pub(crate) fn download_blob(name: &str, blob: &Blob) {
     }
 }
 
-
 /// The visitor asked for fewer bytes.
 pub(crate) fn saves_data() -> bool {
     let Some(window) = window() else { return false };

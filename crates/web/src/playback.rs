@@ -1,6 +1,6 @@
 //! The clock of the stage: which instant is shown, and asking the worker for its picture.
 //!
-//! One picture per policy is under way at a time; while it is, the clock goes on and the next one is asked for
+//! One picture of every policy shown is under way at a time; while they are, the clock goes on and the next one is asked for
 //! the instant that is then due. So a slow worker costs pictures and never time. Animation frames are
 //! asked for only while something moves or is awaited.
 
@@ -13,15 +13,14 @@ use servelab_spec::validate::MAX_POLICIES;
 use std::sync::Arc;
 
 /// Virtual seconds per wall second that can be chosen.
-pub(crate) const SPEEDS: [f64; 13] =
-    [0.0001, 0.001, 0.01, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 10.0, 60.0, 600.0, 3600.0];
+pub(crate) const SPEEDS: [f64; 13] = [0.0001, 0.001, 0.01, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 10.0, 60.0, 600.0, 3600.0];
 
 /// Wall seconds that a whole run should take at the speed chosen for it: long enough to follow a single request,
 /// short enough to sit through.
-const WHOLE_RUN_S: f64 = 24.0;
+const WHOLE_RUN_S: f64 = 40.0;
 
 /// A pill's way from arrival to replica, wall seconds.
-pub(crate) const TRAVEL_S: f64 = 0.7;
+pub(crate) const TRAVEL_S: f64 = 0.4;
 
 /// A pause between animation frames longer than this is a hidden tab, not a slow machine.
 const LONGEST_TICK_MS: f64 = 100.0;
@@ -95,12 +94,13 @@ fn request(app: App) -> bool {
     let host = app.run.host.get_untracked();
     let mut due = Vec::new();
     let awaited = app.play.asked.try_update_value(|asked| {
+        // Pictures side by side are of one instant: the next ones wait for all of these.
+        let free = asked.queue.is_empty();
         for policy in visible(app) {
             let at = policy as usize % MAX_POLICIES;
-            let under_way = asked.queue.iter().any(|ask| ask.policy == policy || ask.step);
             // A policy that has not begun has no picture.
             let begun = fronts[at] > 0.0 || !app.run.phase.get_untracked().busy();
-            if !under_way && begun && asked.last[at] != Some(t) {
+            if free && begun && asked.last[at] != Some(t) {
                 asked.last[at] = Some(t);
                 asked.queue.push_back(Ask { policy, step: false });
                 due.push(policy);

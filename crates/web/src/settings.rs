@@ -32,7 +32,7 @@ pub(crate) fn set(spec: &Spec, info: &ParamInfo, value: f64) -> Result<Spec, Spe
     patch::set(spec, &info.name, &text)
 }
 
-/// Where a value stands on its slider, 0 to 1. Ranges over more than three decades are logarithmic, since
+/// Where a value stands on its slider, 0 to 1. Ranges over more than two decades are logarithmic, since
 /// half of a linear slider would then be the last factor of two.
 pub(crate) fn to_slider(info: &ParamInfo, value: f64) -> f64 {
     if info.max <= info.min {
@@ -69,7 +69,7 @@ pub(crate) fn from_slider(info: &ParamInfo, at: f64) -> f64 {
 }
 
 fn logarithmic(info: &ParamInfo) -> bool {
-    info.min >= 0.0 && info.max / floor(info) > 1000.0
+    info.min >= 0.0 && info.max / floor(info) > 100.0
 }
 
 /// Smallest positive value of a logarithmic slider.

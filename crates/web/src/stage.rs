@@ -65,7 +65,9 @@ pub(crate) fn Stage(policy: u32, alone: bool) -> impl IntoView {
                     } else {
                         view! {
                             <cells::Cells app=app frame=frame count=count focused=focused />
-                            {move || view! { <Card app=app frame=frame replica=focused.get() /> }}
+                            <For each=move || [focused.get()] key=|replica| *replica let(replica)>
+                                <Card app=app frame=frame replica=replica />
+                            </For>
                         }
                             .into_any()
                     }

@@ -59,7 +59,7 @@ texts! {
     STAGE_FAILED = "There is no fleet to show: the run failed before it began.";
     FOCUS_LABEL = "Policy on the stage";
     SIDE_BY_SIDE = "Side by side";
-    SHOW_SCORES = "Show what it compared";
+    SHOW_SCORES = "scores on the cards";
     ARRIVALS = "Arrivals";
     GATEWAY = "Gateway";
     GATEWAY_OPEN = "lets everything through";
@@ -168,6 +168,7 @@ texts! {
     ZOOM_IN = "Zoom in";
     ZOOM_OUT = "Zoom out";
     ZOOM_RESET = "All";
+    ZOOM = "Zoom";
 
     DEVICES_REGION = "Devices";
     DEVICES = "What a step costs on this machine";
@@ -364,7 +365,8 @@ pub(crate) fn step_label(step: &StepFrame) -> String {
 pub(crate) fn kv_label(replica: &ReplicaFrame) -> String {
     let total = replica.blocks.len() as u64;
     let used = (replica.kv_usage * total as f64).round() as u64;
-    let evicted = if replica.evictions > 0 { format!(" · {} evicted", whole(replica.evictions)) } else { String::new() };
+    let evicted =
+        if replica.evictions > 0 { format!(" · {} evicted", whole(replica.evictions)) } else { String::new() };
     let preempted = match replica.preemptions {
         0 => String::new(),
         some => format!(" · {} preempted", whole(some)),
@@ -472,13 +474,18 @@ pub(crate) fn table_caption(report: &Report) -> String {
     format!("{} policies on the same {} requests", report.policies.len(), whole(report.workload.requests))
 }
 
-pub(crate) fn cost_line(report: &Report) -> String {
+pub(crate) fn cost_line(report: &Report, price_list: Option<&str>) -> String {
     let w = &report.workload;
     let charged = match report.cost.source.as_str() {
-        "fitted" => format!("Computed on {}; charged by a cost model fitted to its measured steps.", report.cost.device),
-        "measured" => format!("Computed on {}; charged what each step took, so numbers differ from run to run.", report.cost.device),
+        "fitted" => {
+            format!("Computed on {}; charged by a cost model fitted to its measured steps.", report.cost.device)
+        }
+        "measured" => format!(
+            "Computed on {}; charged what each step took, so numbers differ from run to run.",
+            report.cost.device
+        ),
         "custom" => "Priced with your own numbers.".to_owned(),
-        preset => format!("Priced with {}.", preset.trim_start_matches("preset:").replace('_', " ")),
+        source => format!("Priced as: {}.", price_list.unwrap_or(source)),
     };
     format!(
         "{} requests, {} prompt tokens, {} requests/s, seed {}. {charged}",

@@ -97,7 +97,9 @@ impl<D: Devices> Desk<D> {
                 if let Some(open) = self.open_run(run) {
                     let story = match open.session.story(policy, request, &byte_text) {
                         Ok(Some(story)) => story,
-                        Ok(None) => RequestStory { request, why: "it has not arrived yet".into(), ..Default::default() },
+                        Ok(None) => {
+                            RequestStory { request, why: "it has not arrived yet".into(), ..Default::default() }
+                        }
                         Err(error) => RequestStory { request, why: error.to_string(), ..Default::default() },
                     };
                     say(FromWorker::Request { run, story: Box::new(story) });

@@ -77,7 +77,11 @@ fn every_policys_end_is_known_before_the_report() {
             _ => None,
         });
         let reached = reached.fold(0.0, f64::max);
-        assert!(reached >= result.duration_s, "policy {policy} ran {} s, the page knows {reached} s", result.duration_s);
+        assert!(
+            reached >= result.duration_s,
+            "policy {policy} ran {} s, the page knows {reached} s",
+            result.duration_s
+        );
     }
 }
 

@@ -1,8 +1,8 @@
 //! Getting a device, and saying why not.
 
 use super::watch::Watch;
-use burn::backend::wgpu::CubeTensor;
 use burn::backend::Wgpu;
+use burn::backend::wgpu::CubeTensor;
 use burn::tensor::wgpu::{WgpuSetup, wgpu};
 use burn::tensor::{Device, Tensor};
 use cubecl::prelude::Client;
@@ -102,8 +102,7 @@ impl Gpu {
             required_limits: adapter.limits(),
             ..wgpu::DeviceDescriptor::default()
         };
-        let (device, queue) =
-            adapter.request_device(&descriptor).await.map_err(|error| refused(error.to_string()))?;
+        let (device, queue) = adapter.request_device(&descriptor).await.map_err(|error| refused(error.to_string()))?;
         let backend = adapter.get_info().backend;
         let setup = WgpuSetup { instance, adapter, device, queue, backend };
         let device = Device::wgpu_options()

@@ -33,16 +33,39 @@ pub enum Rows {
     Packed,
 }
 
+impl Rows {
+    /// As kernels are told.
+    fn code(self) -> u32 {
+        match self {
+            Rows::All => ALL,
+            Rows::Sampled => SAMPLED,
+            Rows::Packed => PACKED,
+        }
+    }
+}
+
+const ALL: u32 = 0;
+const SAMPLED: u32 = 1;
+const PACKED: u32 = 2;
+
 /// How many rows there are.
 #[cube]
-fn row_count(step: &[u32], #[comptime] rows: Rows) -> usize {
-    if comptime!(rows == Rows::All) { step[ROWS] as usize } else { step[SAMPLES] as usize }
+fn row_count(step: &[u32], rows: u32) -> usize {
+    let mut count = step[SAMPLES];
+    if rows == ALL {
+        count = step[ROWS];
+    }
+    count as usize
 }
 
 /// Where a row is read.
 #[cube]
-fn row_of(step: &[u32], row: usize, #[comptime] rows: Rows) -> usize {
-    if comptime!(rows == Rows::Sampled) { step[step[SAMPLED_AT] as usize + row] as usize } else { row }
+fn row_of(step: &[u32], row: usize, rows: u32) -> usize {
+    let mut at = row;
+    if rows == SAMPLED {
+        at = step[step[SAMPLED_AT] as usize + row] as usize;
+    }
+    at
 }
 
 /// A buffer on the device, of f32 or u32.
@@ -98,7 +121,8 @@ impl Buffer {
         let spare = self.handle.size_in_used() - wanted as u64;
         let read = client.read_async(vec![self.handle.clone().offset_end(spare)]).await;
         let bytes = read.map_err(|error| error.to_string())?;
-        let bytes = bytes.first().filter(|bytes| bytes.len() == wanted).ok_or("fewer bytes came back than asked for")?;
+        let bytes =
+            bytes.first().filter(|bytes| bytes.len() == wanted).ok_or("fewer bytes came back than asked for")?;
         let (values, _) = bytes.as_chunks();
         Ok(values.iter().map(|&value| f32::from_le_bytes(value)).collect())
     }

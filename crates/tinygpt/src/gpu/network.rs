@@ -238,7 +238,7 @@ impl Kernels for GpuKernels {
 
 impl Shapes {
     fn new(config: &TinyGptConfig) -> Self {
-        let norm = Some((config.norm_epsilon as f32).to_bits());
+        let norm = Some(config.norm_epsilon as f32);
         let width = config.width;
         let plain = Projection { inputs: width, outputs: width, norm: None, fuse: Fuse::Store, rows: Rows::All };
         Shapes {

@@ -5,8 +5,8 @@ use crate::common::desk::{Desk, Line};
 use crate::common::suite::{SHAPE, prompt, weights};
 use js_sys::Function;
 use servelab_engine::ExecuteError;
-use servelab_tinygpt::gpu::{Gpu, GpuInitError, GpuKernels, GpuOptions, probe};
 use servelab_tinygpt::TinyGptConfig;
+use servelab_tinygpt::gpu::{Gpu, GpuInitError, GpuKernels, GpuOptions, probe};
 use wasm_bindgen::JsValue;
 use wasm_bindgen_test::{console_log, wasm_bindgen_test};
 
@@ -66,7 +66,10 @@ async fn absence_is_told_apart() {
          } }",
     )
     .await;
-    assert!(matches!(&refused, GpuInitError::Refused { reason, .. } if reason.contains("no more devices")), "{refused:?}");
+    assert!(
+        matches!(&refused, GpuInitError::Refused { reason, .. } if reason.contains("no more devices")),
+        "{refused:?}"
+    );
     probe().await.unwrap();
 }
 

@@ -68,7 +68,16 @@ async fn products_norms_and_fusions() {
     let client = gpu.client();
     let mut worst: f64 = 0.0;
     // Rows on both sides of every tile's edge and of the switch between kernels; widths that fill no tile.
-    let shapes = [(1, 64, 64), (3, 40, 36), (8, 256, 384), (9, 256, 260), (32, 1024, 64), (33, 40, 36), (64, 256, 260), (129, 1032, 72)];
+    let shapes = [
+        (1, 64, 64),
+        (3, 40, 36),
+        (8, 256, 384),
+        (9, 256, 260),
+        (32, 1024, 64),
+        (33, 40, 36),
+        (64, 256, 260),
+        (129, 1032, 72),
+    ];
     let fuses = [Fuse::Store, Fuse::Add, Fuse::Gate];
     for (case, (rows, inputs, outputs)) in shapes.into_iter().enumerate() {
         for (fuse, norm) in fuses.into_iter().flat_map(|fuse| [(fuse, None), (fuse, Some(1e-5f32))]) {
@@ -76,7 +85,7 @@ async fn products_norms_and_fusions() {
             let columns = if fuse == Fuse::Gate { 2 * outputs } else { outputs };
             let (x, gain) = (numbers(seed, rows * inputs), numbers(seed + 1, inputs));
             let (matrix, before) = (numbers(seed + 2, inputs * columns), numbers(seed + 3, rows * outputs));
-            let product = Projection { inputs, outputs, norm: norm.map(f32::to_bits), fuse, rows: Rows::All };
+            let product = Projection { inputs, outputs, norm, fuse, rows: Rows::All };
             let out = Buffer::floats(client, &before);
             let step = Buffer::step(client, &decodes(&vec![1; rows], 4, 131), &mut vec![]);
             let buffers = [&x, &gain, &matrix].map(|values| Buffer::floats(client, values));
@@ -103,8 +112,7 @@ async fn sampled_rows_are_packed() {
         let (x, gain, matrix) = (numbers(1, rows * inputs), numbers(2, inputs), numbers(3, inputs * outputs));
         let picked: Vec<f32> =
             batch.sampled.iter().flat_map(|&row| &x[row as usize * inputs..][..inputs]).copied().collect();
-        let product =
-            Projection { inputs, outputs, norm: Some(1e-5f32.to_bits()), fuse: Fuse::Store, rows: Rows::Sampled };
+        let product = Projection { inputs, outputs, norm: Some(1e-5), fuse: Fuse::Store, rows: Rows::Sampled };
         let wanted = project(&product, &picked, &gain, &matrix, &vec![0.0; samples * outputs]);
         let step = Buffer::step(client, &batch, &mut vec![]);
         let [x, gain, matrix] = [&x, &gain, &matrix].map(|values| Buffer::floats(client, values));
@@ -127,7 +135,7 @@ fn project(p: &Projection, x: &[f32], gain: &[f32], matrix: &[f32], before: &[f3
     let mut out = vec![];
     for (row, x) in x.chunks(p.inputs).enumerate() {
         let squares: f64 = x.iter().map(|&x| f64::from(x).powi(2)).sum();
-        let root = p.norm.map(|bits| (squares / p.inputs as f64 + f64::from(f32::from_bits(bits))).sqrt());
+        let root = p.norm.map(|epsilon| (squares / p.inputs as f64 + f64::from(epsilon)).sqrt());
         let product = |column: usize| -> f64 {
             (0..p.inputs)
                 .map(|k| {
@@ -182,7 +190,8 @@ async fn rotation_and_cache_write() {
                     of(head, d) * cos + of(head, pair) * sin
                 }
             };
-            wanted_q.extend((0..heads).flat_map(|head| (0..head_width).map(move |d| (head, d))).map(|(h, d)| turned(h, d)));
+            wanted_q
+                .extend((0..heads).flat_map(|head| (0..head_width).map(move |d| (head, d))).map(|(h, d)| turned(h, d)));
             for (head, d) in (0..kv_heads).flat_map(|head| (0..head_width).map(move |d| (head, d))) {
                 let at = batch.slots[row] as usize * kv_width + head * head_width + d;
                 wanted_k[at] = turned(heads + head, d);
@@ -203,7 +212,9 @@ async fn attention_through_block_tables() {
     let client = gpu.client();
     let mut worst: f64 = 0.0;
     // Groups of one, four and eight heads; outputs that fill the cube's units and outputs that leave some over.
-    for (heads, kv_heads, head_width, block_tokens) in [(8, 2, 32, 16), (2, 1, 32, 4), (3, 3, 8, 5), (8, 1, 64, 16), (6, 2, 24, 16)] {
+    for (heads, kv_heads, head_width, block_tokens) in
+        [(8, 2, 32, 16), (2, 1, 32, 4), (3, 3, 8, 5), (8, 1, 64, 16), (6, 2, 24, 16)]
+    {
         let blocks = 401;
         let mut batch = decodes(&[1, 15, 16, 17, 127, 128, 129, 256, 300], block_tokens, blocks);
         batch.sampled = vec![3, 8];
@@ -223,7 +234,10 @@ async fn attention_through_block_tables() {
         let sampled = Attention { rows: Rows::Sampled, ..shape };
         sampled.launch(client, &step, 2, &qkv_buffer, &k_buffer, &v_buffer, &out);
         let packed = out.read(client, 2 * heads * head_width).await.unwrap();
-        assert_eq!(packed, [&got[3 * heads * head_width..][..heads * head_width], &got[8 * heads * head_width..]].concat());
+        assert_eq!(
+            packed,
+            [&got[3 * heads * head_width..][..heads * head_width], &got[8 * heads * head_width..]].concat()
+        );
 
         let mut wanted = vec![];
         for span in &batch.spans {

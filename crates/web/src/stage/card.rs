@@ -3,16 +3,16 @@
 use super::canvas::watch_width;
 use super::grid::Grid;
 use super::lane::{Lane, Scale, request_at};
-use super::{movers, replica_of, state_words, ticker};
+use super::{replica_of, state_words, ticker};
 use crate::control;
 use crate::playback::TRAVEL_S;
 use crate::state::App;
 use crate::text;
 use leptos::html;
 use leptos::prelude::*;
+use servelab_spec::experiment::WorkloadSpec;
 use servelab_spec::frame::{Frame, ReplicaFrame, ReplicaState};
 use servelab_spec::validate::BOOK_TRACE_LONGEST;
-use servelab_spec::experiment::WorkloadSpec;
 use std::sync::Arc;
 use wasm_bindgen::JsCast;
 use web_sys::{HtmlElement, MouseEvent};
@@ -43,7 +43,9 @@ pub(super) fn Card(app: App, frame: RwSignal<Option<Arc<Frame>>>, replica: u32) 
     let batch = say(|r| text::running_label(r.running.len()));
     let score = Memo::new(move |_| frame.with(|frame| latest_score(frame, replica)));
     let open = move |event: MouseEvent| {
-        if let (Some(request), Some(policy)) = (request_at(&event), frame.with_untracked(|f| f.as_ref().map(|f| f.policy))) {
+        if let (Some(request), Some(policy)) =
+            (request_at(&event), frame.with_untracked(|f| f.as_ref().map(|f| f.policy)))
+        {
             control::tell(app, policy, request);
         }
     };
@@ -71,9 +73,9 @@ pub(super) fn Card(app: App, frame: RwSignal<Option<Arc<Frame>>>, replica: u32) 
                         {move || score.get().map(|(value, _)| text::score_label(value))}
                     </span>
                 </Show>
+                <canvas class="ticker" node_ref=steps aria-hidden="true"></canvas>
                 <span class="card-step num">{step}</span>
             </header>
-            <canvas class="ticker" node_ref=steps aria-hidden="true"></canvas>
             <div class="card-body">
                 <div class="lanes" on:click=open>
                     <div class="lane lane-queue">
@@ -117,14 +119,13 @@ fn draw_lanes(
                 if lanes.is_none() {
                     *lanes = Lane::new(queue.into(), false).zip(Lane::new(running.into(), true));
                 }
-                let (Some((queue, running)), Some(shown)) = (lanes, frame.as_ref()) else { return };
+                let Some((queue, running)) = lanes else { return };
                 let Some(replica) = replica_of(frame, replica) else { return };
-                let travelling = |request: u32| movers::travels(app, shown, request);
                 let listed = replica.waiting.len().min(MOST_WAITING);
                 let hidden = replica.waiting_total.saturating_sub(listed as u32);
-                queue.draw(&replica.waiting[..listed], hidden, scale, travelling);
+                queue.draw(&replica.waiting[..listed], hidden, scale);
                 let batch = replica.running.len().min(MOST_RUNNING);
-                running.draw(&replica.running[..batch], (replica.running.len() - batch) as u32, scale, travelling);
+                running.draw(&replica.running[..batch], (replica.running.len() - batch) as u32, scale);
             });
         });
     });

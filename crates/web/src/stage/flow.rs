@@ -11,7 +11,8 @@ use std::sync::Arc;
 #[component]
 pub(super) fn Flow(policy: u32, frame: RwSignal<Option<Arc<Frame>>>) -> impl IntoView {
     let app = App::here();
-    let count = move |of: fn(&Frame) -> u32| Memo::new(move |_| frame.with(|frame| frame.as_ref().map_or(0, |f| of(f))));
+    let count =
+        move |of: fn(&Frame) -> u32| Memo::new(move |_| frame.with(|frame| frame.as_ref().map_or(0, |f| of(f))));
     let (arrived, finished, rejected) = (count(|f| f.arrived), count(|f| f.finished), count(|f| f.rejected));
     let last = Memo::new(move |_| frame.with(|frame| frame.as_ref().and_then(|f| f.decisions.last().map(words))));
     view! {
@@ -43,6 +44,14 @@ pub(super) fn Flow(policy: u32, frame: RwSignal<Option<Arc<Frame>>>) -> impl Int
                         }
                     })}
                 </p>
+                <label class="check flow-scores">
+                    <input
+                        type="checkbox"
+                        prop:checked=move || app.look.scores.get()
+                        on:change=move |event| app.look.scores.set(event_target_checked(&event))
+                    />
+                    {text::SHOW_SCORES}
+                </label>
             </div>
         </div>
     }

@@ -14,11 +14,14 @@ const LARGEST: f64 = 9.0;
 const SMALLEST: f64 = 3.0;
 
 /// Height that a grid aims at, CSS pixels.
-const HEIGHT: f64 = 66.0;
+const HEIGHT: f64 = 56.0;
 
 /// How pale reusable content is, and how thick its frame, CSS pixels.
 const PALE: f64 = 0.22;
 const FRAME: f64 = 0.9;
+
+/// How faint an empty block is: there are many, and nothing happens in them.
+const EMPTY: f64 = 0.45;
 
 /// A grid and what it remembers of the frames before.
 #[derive(Default)]
@@ -72,14 +75,7 @@ impl Layout {
 
 impl Grid {
     /// Draws `blocks` as of `t_s`; evictions stay marked for `fade_s` of virtual time.
-    pub(crate) fn draw(
-        &mut self,
-        canvas: &HtmlCanvasElement,
-        blocks: &[u16],
-        t_s: f64,
-        fade_s: f64,
-        scheme: &Scheme,
-    ) {
+    pub(crate) fn draw(&mut self, canvas: &HtmlCanvasElement, blocks: &[u16], t_s: f64, fade_s: f64, scheme: &Scheme) {
         self.remember(blocks, t_s);
         let layout = Layout::of(blocks.len(), f64::from(canvas.client_width()));
         let Some(area) = surface(canvas, (layout.rows as f64 * layout.cell).max(layout.cell)) else { return };
@@ -147,9 +143,11 @@ fn draw_cell(context: &CanvasRenderingContext2d, cell: BlockCell, x: f64, y: f64
             }
         }
         _ => {
-            context.set_fill_style_str(scheme.rule);
+            context.set_fill_style_str(scheme.cost);
+            context.set_global_alpha(EMPTY);
             let inset = side / 3.0;
             context.fill_rect(x + inset, y + inset, side - 2.0 * inset, side - 2.0 * inset);
+            context.set_global_alpha(1.0);
         }
     }
 }

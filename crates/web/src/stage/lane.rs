@@ -50,7 +50,6 @@ struct Look {
     /// Tenths of a pixel.
     tail: u16,
     attempt: u32,
-    travelling: bool,
 }
 
 struct PillNode {
@@ -82,15 +81,15 @@ impl Lane {
         Some(Lane { host, more, pills: Vec::new(), shown: 0, hidden: 0, tails })
     }
 
-    /// Draws `pills`; `hidden` more are only counted. Those for which `travelling` holds leave their place empty.
-    pub(crate) fn draw(&mut self, pills: &[Pill], hidden: u32, scale: Scale, travelling: impl Fn(u32) -> bool) {
+    /// Draws `pills`; `hidden` more are only counted.
+    pub(crate) fn draw(&mut self, pills: &[Pill], hidden: u32, scale: Scale) {
         while self.pills.len() < pills.len() {
             let Some(node) = self.host.owner_document().and_then(|document| PillNode::new(&document)) else { return };
             let _ = self.host.insert_before(&node.root, Some(&self.more));
             self.pills.push(node);
         }
         for (node, pill) in self.pills.iter_mut().zip(pills) {
-            node.draw(pill, scale, self.tails, travelling(pill.request));
+            node.draw(pill, scale, self.tails);
         }
         for (at, node) in self.pills.iter_mut().enumerate() {
             let visible = at < pills.len();
@@ -123,7 +122,7 @@ impl PillNode {
         Some(PillNode { root, cached, computed, label, tail, look: None })
     }
 
-    fn draw(&mut self, pill: &Pill, scale: Scale, tails: bool, travelling: bool) {
+    fn draw(&mut self, pill: &Pill, scale: Scale, tails: bool) {
         let share = |tokens: u32| (f64::from(tokens) / f64::from(pill.prompt_tokens.max(1)) * 1000.0).round() as u16;
         let look = Look {
             request: pill.request,
@@ -133,7 +132,6 @@ impl PillNode {
             computed: share(pill.computed_tokens),
             tail: if tails { (f64::from(pill.output_tokens) * scale.output * 10.0).round() as u16 } else { 0 },
             attempt: pill.attempt,
-            travelling,
         };
         if self.look == Some(look) {
             return;
@@ -152,7 +150,6 @@ impl PillNode {
         set(&self.cached, "width", &format!("{}%", f64::from(look.cached) / 10.0));
         set(&self.computed, "width", &format!("{}%", f64::from(look.computed) / 10.0));
         set(&self.tail, "width", &format!("{}px", f64::from(look.tail) / 10.0));
-        set(&self.root, "visibility", if travelling { "hidden" } else { "visible" });
         // A letter on the solid part is read on the tenant's colour, one on the outline on the surface.
         let solid = f64::from(look.width) * f64::from(look.cached) / 1000.0 >= 12.0;
         let _ = self.label.class_list().toggle_with_force("on-solid", solid);

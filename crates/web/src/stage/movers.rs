@@ -1,6 +1,7 @@
 //! Pills on their way from arrival through the router to the chosen replica, and the wire they take.
 //!
-//! A pill's place is a function of virtual time since the decision. Until it has arrived, its place in the lane stays empty.
+//! A pill's place is a function of virtual time since the decision. The lanes show the truth at every instant, so a pill that is still
+//! travelling already stands in one: the way takes wall time to be seen, the request took none.
 
 use super::lane::element;
 use crate::playback::TRAVEL_S;
@@ -21,12 +22,6 @@ const SVG: &str = "http://www.w3.org/2000/svg";
 /// Virtual time that a way takes at the present speed; nothing travels when less motion is asked for.
 fn travel(app: App) -> f64 {
     if app.look.reduced_motion.get_untracked() { 0.0 } else { TRAVEL_S * app.play.speed.get_untracked() }
-}
-
-/// Whether a request is still on its way in this frame.
-pub(super) fn travels(app: App, frame: &Frame, request: u32) -> bool {
-    let travel = travel(app);
-    frame.decisions.iter().rev().any(|decision| decision.request == request && under_way(decision, frame.t_s, travel))
 }
 
 fn under_way(decision: &Decision, t_s: f64, travel: f64) -> bool {
@@ -200,7 +195,11 @@ fn along(done: f64, start: (f64, f64), router: (f64, f64), card: (f64, f64), cur
     if done < AT_ROUTER {
         // Down the column first, then out to where the wires begin.
         let (share, corner) = (eased(done / AT_ROUTER), (start.0, router.1));
-        return if share < 0.8 { straight(start, corner, share / 0.8) } else { straight(corner, router, share * 5.0 - 4.0) };
+        return if share < 0.8 {
+            straight(start, corner, share / 0.8)
+        } else {
+            straight(corner, router, share * 5.0 - 4.0)
+        };
     }
     if done < LEAVES_ROUTER {
         return router;

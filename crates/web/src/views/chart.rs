@@ -55,31 +55,33 @@ pub(super) fn ChartView(at: usize) -> impl IntoView {
     let title = Memo::new(move |_| chart.with(|c| c.as_ref().map(|c| c.title.clone()).unwrap_or_default()));
     let summary = Memo::new(move |_| chart.with(|c| c.as_ref().map(|c| c.summary.clone()).unwrap_or_default()));
     let svg = Memo::new(move |_| chart.with(|c| c.as_ref().map(|c| c.svg.clone()).unwrap_or_default()));
-    let said = Memo::new(move |_| {
-        chart.with(|chart| Some(read::sentence(chart.as_ref()?, reading.cursor.get()?)))
-    });
+    let said = Memo::new(move |_| chart.with(|chart| Some(read::sentence(chart.as_ref()?, reading.cursor.get()?))));
     view! {
         <figure class="chart" node_ref=figure data-testid=format!("chart-{id}") data-keys="">
-            <figcaption class="chart-head">
-                <h3>{move || if title.get().is_empty() { text::CHART_LOADING.to_owned() } else { title.get() }}</h3>
-                <div class="chart-tools">
-                    <button type="button" class="quiet small" title=text::ZOOM_IN aria-label=text::ZOOM_IN on:click=move |_| zoom(reading, 0.5)>"+"</button>
-                    <button type="button" class="quiet small" title=text::ZOOM_OUT aria-label=text::ZOOM_OUT on:click=move |_| zoom(reading, 2.0)>"−"</button>
-                    <button type="button" class="quiet small" on:click=move |_| reading.range.set(None) disabled=move || reading.range.get().is_none()>{text::ZOOM_RESET}</button>
-                </div>
-            </figcaption>
+            <figcaption class="visually-hidden">{move || title.get()}</figcaption>
             <div class="plot">
-                <div class="picture" role="img" aria-label=move || format!("{}. {}", title.get(), summary.get()) inner_html=svg></div>
+                // The picture brings its own role, name and description.
+                <div class="picture" inner_html=svg></div>
+                <Show when=move || svg.with(String::is_empty)>
+                    <p class="muted">{text::CHART_LOADING}</p>
+                </Show>
                 {move || chart.with(|chart| chart.as_ref().map(|chart| view! { <Overlay app=app reading=reading area=chart.area x=chart.x /> }))}
             </div>
             <p class="read-out num" data-testid=format!("read-{id}")>
                 {move || said.get().unwrap_or_else(|| summary.get())}
             </p>
+            <div class="chart-foot">
+                <div class="chart-tools" role="group" aria-label=text::ZOOM>
+                    <button type="button" class="quiet small" title=text::ZOOM_IN aria-label=text::ZOOM_IN on:click=move |_| zoom(reading, 0.5)>"+"</button>
+                    <button type="button" class="quiet small" title=text::ZOOM_OUT aria-label=text::ZOOM_OUT on:click=move |_| zoom(reading, 2.0)>"−"</button>
+                    <button type="button" class="quiet small" on:click=move |_| reading.range.set(None) disabled=move || reading.range.get().is_none()>{text::ZOOM_RESET}</button>
+                </div>
             <details class="chart-more">
                 <summary>{text::CHART_MORE}</summary>
                 {move || chart.get().map(|chart| files::buttons(&chart))}
                 {move || chart.get().map(|chart| table(&chart))}
             </details>
+            </div>
         </figure>
     }
 }

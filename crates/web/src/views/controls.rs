@@ -36,7 +36,8 @@ fn Group(title: &'static str, keys: fn(&str) -> bool, open: bool) -> impl IntoVi
     let infos = Memo::new(move |_| {
         app.catalog.with(|catalog| {
             let all = catalog.as_ref().map(|catalog| catalog.settings.iter());
-            let mut infos = all.map(|all| all.filter(|info| keys(&info.name)).cloned().collect::<Vec<_>>()).unwrap_or_default();
+            let mut infos =
+                all.map(|all| all.filter(|info| keys(&info.name)).cloned().collect::<Vec<_>>()).unwrap_or_default();
             // The kind of workload decides which of the others there are, so it stands first.
             infos.sort_by_key(|info| info.name != "workload.kind");
             infos
@@ -65,14 +66,19 @@ fn Setting(info: ParamInfo) -> impl IntoView {
     let refused = RwSignal::new(None::<String>);
     let (of_base, default) = (info.clone(), info.default);
     let value = Memo::new(move |_| app.draft.with(|draft| settings::get(draft, &read)));
-    let base = Memo::new(move |_| app.preset().and_then(|preset| settings::get(&preset.spec, &of_base)).unwrap_or(default));
+    let base =
+        Memo::new(move |_| app.preset().and_then(|preset| settings::get(&preset.spec, &of_base)).unwrap_or(default));
     let error = Signal::derive(move || {
         if let Some(refused) = refused.get() {
             return Some(refused);
         }
         let of_draft = app.draft_error().map(|error| (error.field.clone(), error.to_string()));
         let of_run = app.run.failure.get().and_then(|failure| Some((failure.field?, failure.message)));
-        [of_draft, of_run].into_iter().flatten().find(|(field, _)| *field == name).map(|(_, words)| text::sentence(&words))
+        [of_draft, of_run]
+            .into_iter()
+            .flatten()
+            .find(|(field, _)| *field == name)
+            .map(|(_, words)| text::sentence(&words))
     });
     let write = info.clone();
     let change = Callback::new(move |(value, done): (f64, bool)| {

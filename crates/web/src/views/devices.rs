@@ -57,7 +57,9 @@ fn row(device: DeviceReport) -> impl IntoView {
     let kernels = device.kernels_per_step.map_or_else(|| "–".to_owned(), |kernels| whole(kernels.into()));
     let name = text::device_name(&device);
     match device.error {
-        Some(error) => view! { <tr><th scope="row">{name}</th><td colspan="4">{text::sentence(&error)}</td></tr> }.into_any(),
+        Some(error) => {
+            view! { <tr><th scope="row">{name}</th><td colspan="4">{text::sentence(&error)}</td></tr> }.into_any()
+        }
         None => view! {
             <tr data-testid=format!("device-{}", device.kind)>
                 <th scope="row">{name}</th>
@@ -85,7 +87,8 @@ mod tests {
 
     #[test]
     fn a_verdict_needs_both_devices() {
-        let device = |kind: &str, ms: f64| DeviceReport { kind: kind.into(), decode_8_ms: Some(ms), ..DeviceReport::default() };
+        let device =
+            |kind: &str, ms: f64| DeviceReport { kind: kind.into(), decode_8_ms: Some(ms), ..DeviceReport::default() };
         assert!(verdict(&[device("cpu", 8.0)]).is_none());
         assert_eq!(verdict(&[device("cpu", 8.0), device("webgpu", 24.0)]), Some(text::cpu_faster(3.0)));
         assert_eq!(verdict(&[device("cpu", 8.0), device("webgpu", 2.0)]), Some(text::gpu_faster(4.0)));

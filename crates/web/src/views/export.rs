@@ -105,7 +105,12 @@ mod tests {
         assert!(lines[1].contains("\"round_robin, \"\"guard\"\" off\"") && lines[1].contains("2464,10476,0.2352"));
         let commas = |line: &str| {
             let mut quoted = false;
-            line.chars().filter(|c| { quoted ^= *c == '"'; *c == ',' && !quoted }).count()
+            line.chars()
+                .filter(|c| {
+                    quoted ^= *c == '"';
+                    *c == ',' && !quoted
+                })
+                .count()
         };
         assert_eq!(commas(lines[0]), commas(lines[1]));
     }

@@ -24,7 +24,8 @@ pub(super) fn Header() -> impl IntoView {
         });
     };
     let skip = move |_| {
-        let main = env::window().and_then(|window| window.document()).and_then(|document| document.get_element_by_id("main"));
+        let main =
+            env::window().and_then(|window| window.document()).and_then(|document| document.get_element_by_id("main"));
         if let Some(main) = main.and_then(|main| main.dyn_into::<web_sys::HtmlElement>().ok()) {
             let _ = main.focus();
         }

@@ -135,18 +135,20 @@ fn number(
     let slid_done = slid.clone();
     let label = info.label.clone();
     let step = if info.kind == ParamKind::Integer { "1" } else { "any" };
-    let slider = (info.max - info.min < WIDEST_SLIDER).then(|| view! {
-        <input
-            type="range"
-            class="param-slider"
-            min="0"
-            max=POSITIONS.to_string()
-            aria-label=text::slider_label(&label)
-            aria-valuetext=move || value.get().map(|value| value.to_string())
-            prop:value=move || (to_slider(&slider_of, value.get().unwrap_or(0.0)) * POSITIONS).round().to_string()
-            on:input=move |event| slid(event_target_value(&event), false)
-            on:change=move |event| slid_done(event_target_value(&event), true)
-        />
+    let slider = (info.max - info.min < WIDEST_SLIDER).then(|| {
+        view! {
+            <input
+                type="range"
+                class="param-slider"
+                min="0"
+                max=POSITIONS.to_string()
+                aria-label=text::slider_label(&label)
+                aria-valuetext=move || value.get().map(|value| value.to_string())
+                prop:value=move || (to_slider(&slider_of, value.get().unwrap_or(0.0)) * POSITIONS).round().to_string()
+                on:input=move |event| slid(event_target_value(&event), false)
+                on:change=move |event| slid_done(event_target_value(&event), true)
+            />
+        }
     });
     view! {
         {slider}

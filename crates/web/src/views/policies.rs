@@ -21,7 +21,9 @@ pub(super) fn Policies() -> impl IntoView {
         address::commit(app);
     };
     let add = move |name: String| {
-        let Some(info) = known.with_untracked(|known| known.iter().find(|info| info.name == name).cloned()) else { return };
+        let Some(info) = known.with_untracked(|known| known.iter().find(|info| info.name == name).cloned()) else {
+            return;
+        };
         change(&|all| {
             if let Some(policy) = fresh(&info, all) {
                 all.push(policy);

@@ -17,13 +17,11 @@ pub(super) fn Question() -> impl IntoView {
     });
     let chosen = Memo::new(move |_| app.draft.with(|draft| draft.preset.clone()));
     let question = Memo::new(move |_| app.preset().map(|preset| preset.question));
-    let changed = Memo::new(move |_| {
-        app.preset().is_some_and(|preset| app.draft.with(|draft| *draft != preset.spec))
-    });
+    let changed = Memo::new(move |_| app.preset().is_some_and(|preset| app.draft.with(|draft| *draft != preset.spec)));
     let choose = move |name: String| {
-        let preset = app.catalog.with_untracked(|catalog| {
-            catalog.as_ref()?.presets.iter().find(|preset| preset.name == name).cloned()
-        });
+        let preset = app
+            .catalog
+            .with_untracked(|catalog| catalog.as_ref()?.presets.iter().find(|preset| preset.name == name).cloned());
         if let Some(preset) = preset {
             app.draft.set(preset.spec);
             address::commit(app);

@@ -15,7 +15,8 @@ use std::sync::Arc;
 pub(super) fn Results() -> impl IntoView {
     let app = App::here();
     // Announced once per result, and only then.
-    let announced = move || app.run.report.with(|report| report.as_ref().map(|r| r.findings.join(" ")).unwrap_or_default());
+    let announced =
+        move || app.run.report.with(|report| report.as_ref().map(|r| r.findings.join(" ")).unwrap_or_default());
     let old = move || app.run.reported.get() != app.run.number.get();
     view! {
         <section class="results" aria-label=text::RESULTS_REGION>
@@ -47,7 +48,11 @@ pub(super) fn Results() -> impl IntoView {
 #[component]
 fn Notes(report: Arc<Report>) -> impl IntoView {
     let app = App::here();
-    let cost = text::cost_line(&report);
+    let price_list = app.catalog.with_untracked(|catalog| {
+        let name = report.cost.source.strip_prefix("preset:")?;
+        catalog.as_ref()?.costs.iter().find(|cost| cost.name == name).map(|cost| cost.label.clone())
+    });
+    let cost = text::cost_line(&report, price_list.as_deref());
     let prediction = report.cost.prediction.as_ref().map(text::prediction_line);
     let fallback = report.cost.fallback.clone();
     view! {
@@ -110,11 +115,7 @@ fn Table(report: Arc<Report>) -> impl IntoView {
     let ttft = Unit::of(policies.iter().flat_map(|p| [p.ttft_s.p50, p.ttft_s.p95, p.ttft_s.p99]));
     let itl = Unit::of(policies.iter().flat_map(|p| [p.itl_s.p50, p.itl_s.p95]));
     let slo = report.spec.slo;
-    let rows = policies
-        .iter()
-        .enumerate()
-        .map(|(at, policy)| row(at, policy, policies, ttft, itl))
-        .collect_view();
+    let rows = policies.iter().enumerate().map(|(at, policy)| row(at, policy, policies, ttft, itl)).collect_view();
     let ceiling = report.workload.ceiling;
     view! {
         <div class="table-box" role="region" tabindex="0" aria-label=text::TABLE_REGION data-keys="">
@@ -146,7 +147,7 @@ fn Table(report: Arc<Report>) -> impl IntoView {
                 <tfoot>
                     <tr>
                         <th scope="row" class="muted" title=text::DEF_CEILING>{text::CEILING}</th>
-                        <td colspan="6"></td>
+                        <td colspan="7"></td>
                         <td class="num muted">
                             {percent(ceiling.ratio)}
                             <span class="cell-note">{text::of(&whole(ceiling.hit_tokens), &whole(ceiling.prompt_tokens))}</span>
@@ -195,8 +196,8 @@ fn row(at: usize, policy: &PolicyReport, all: &[PolicyReport], ttft: Unit, itl: 
         view! {
             <td class="num" class:winner=winner data-testid=testid data-hit=hit data-prompt=prompt>
                 {words}
-                {note.map(|note| view! { <span class="cell-note">{note}</span> })}
                 {bar}
+                {note.map(|note| view! { <span class="cell-note">{note}</span> })}
             </td>
         }
     });

@@ -10,9 +10,20 @@ use leptos::prelude::*;
 pub(super) fn Stages() -> impl IntoView {
     let app = App::here();
     let play = app.play;
-    let count = Memo::new(move |_| app.run.spec.with(|spec| spec.as_ref().map_or(0, |spec| spec.policies.len() as u32)));
-    // A run may change the number of replicas or policies; the stage is then built anew.
-    let shape = Memo::new(move |_| (app.run.spec.with(|s| s.as_ref().map_or(0, |s| s.replicas)), count.get()));
+    let count =
+        Memo::new(move |_| app.run.spec.with(|spec| spec.as_ref().map_or(0, |spec| spec.policies.len() as u32)));
+    let replicas = Memo::new(move |_| app.run.spec.with(|spec| spec.as_ref().map_or(0, |spec| spec.replicas)));
+    // A run may change the number of replicas; its stages are then built anew.
+    let shown = Memo::new(move |_| {
+        let (count, replicas) = (count.get(), replicas.get());
+        if count == 0 {
+            Vec::new()
+        } else if play.side_by_side.get() {
+            (0..count).map(|policy| (replicas, policy, false)).collect()
+        } else {
+            vec![(replicas, play.focus.get().min(count - 1), true)]
+        }
+    });
     let choose = move |policy: u32| {
         play.follow.set(false);
         play.side_by_side.set(false);
@@ -51,43 +62,20 @@ pub(super) fn Stages() -> impl IntoView {
                     {text::SIDE_BY_SIDE}
                 </button>
             </Show>
-            <label class="check focus-scores">
-                <input
-                    type="checkbox"
-                    prop:checked=move || app.look.scores.get()
-                    on:change=move |event| app.look.scores.set(event_target_checked(&event))
-                />
-                {text::SHOW_SCORES}
-            </label>
         </div>
         <div class="stages">
-            {move || {
-                let (_, policies) = shape.get();
-                if policies == 0 {
-                    return view! { <Empty /> }.into_any();
-                }
-                if play.side_by_side.get() {
-                    (0..policies)
-                        .map(|policy| {
-                            view! {
-                                <div class="beside">
-                                    <h2 class="beside-name">{move || app.policy_label(policy)}</h2>
-                                    <Stage policy=policy alone=false />
-                                </div>
-                            }
-                        })
-                        .collect_view()
-                        .into_any()
-                } else {
-                    let policy = play.focus.get().min(policies - 1);
-                    view! {
-                        <div class="beside">
-                            <Stage policy=policy alone=true />
-                        </div>
-                    }
-                        .into_any()
-                }
-            }}
+            <Show when=move || count.get() == 0>
+                <Empty />
+            </Show>
+            // Keyed: a stage keeps nodes of its own that must not outlive it.
+            <For each=move || shown.get() key=|stage| *stage let((_, policy, alone))>
+                <div class="beside">
+                    <Show when=move || !alone>
+                        <h2 class="beside-name">{move || app.policy_label(policy)}</h2>
+                    </Show>
+                    <Stage policy=policy alone=alone />
+                </div>
+            </For>
         </div>
     }
 }

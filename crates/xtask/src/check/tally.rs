@@ -83,7 +83,9 @@ pub(crate) fn check_without_warnings(command: Command) -> Result<Tally> {
     let mut warnings = 0_u64;
     let status = command.stream(|line| {
         tally.compiled += u64::from(compiles(line));
-        warnings += u64::from(plain(line).starts_with("warning:"));
+        // wasm-bindgen says so of every module whose names are stripped, which is what the page wants.
+        let stripped = line.contains("`target_features` custom section");
+        warnings += u64::from(plain(line).starts_with("warning:") && !stripped);
     })?;
     let mut problems = Vec::new();
     if !status.success() {

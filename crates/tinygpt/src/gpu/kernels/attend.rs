@@ -25,6 +25,14 @@ pub struct Attention {
     pub rows: Rows,
 }
 
+/// What a pipeline is made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Heads {
+    heads: usize,
+    kv_heads: usize,
+    head_width: usize,
+}
+
 /// Units of a cube, and keys of a chunk. 128 is the output of a group of four heads of 32 in groups of four, times four
 /// parts; 64 to 256 are what GPUs schedule well.
 const UNITS: usize = 128;
@@ -39,7 +47,9 @@ fn attend_kernel(
     k: &[Four],
     v: &[Four],
     out: &mut [Four],
-    #[comptime] shape: Attention,
+    block: usize,
+    rows: u32,
+    #[comptime] shape: Heads,
 ) {
     let group = comptime!(shape.heads / shape.kv_heads);
     let dim4 = comptime!(shape.head_width / 4);
@@ -47,9 +57,8 @@ fn attend_kernel(
     let parts = comptime!(UNITS / outputs);
     let kv4 = comptime!(shape.kv_heads * dim4);
     let row4 = comptime!((shape.heads + 2 * shape.kv_heads) * dim4);
-    let block = comptime!(shape.block_tokens);
 
-    let row = row_of(step, CUBE_POS_X as usize, shape.rows);
+    let row = row_of(step, CUBE_POS_X as usize, rows);
     let kv_head = CUBE_POS_Y as usize;
     let unit = UNIT_POS_X as usize;
     let at = HEADER + ROW * row;
@@ -197,7 +206,9 @@ impl Attention {
                 k.fours(),
                 v.fours(),
                 out.fours(),
-                *self,
+                self.block_tokens,
+                self.rows.code(),
+                Heads { heads: self.heads, kv_heads: self.kv_heads, head_width: self.head_width },
             );
         }
     }

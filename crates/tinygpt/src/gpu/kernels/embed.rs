@@ -1,6 +1,6 @@
 //! Copies of rows: embedding look-up, and the sampled rows one after the other.
 
-use super::{Buffer, Four, Rows, flat, row_of};
+use super::{Buffer, Four, SAMPLED, flat, row_of};
 use crate::gpu::step::{HEADER, ROW, ROWS, SAMPLES, TOKEN};
 use cubecl::prelude::*;
 
@@ -17,7 +17,7 @@ fn embed_kernel(step: &[u32], table: &[Four], x: &mut [Four], #[comptime] width4
 fn pack_kernel(step: &[u32], x: &[Four], packed: &mut [Four], #[comptime] width4: usize) {
     let row = ABSOLUTE_POS / width4;
     if row < step[SAMPLES] as usize {
-        packed[ABSOLUTE_POS] = x[row_of(step, row, Rows::Sampled) * width4 + ABSOLUTE_POS % width4];
+        packed[ABSOLUTE_POS] = x[row_of(step, row, SAMPLED) * width4 + ABSOLUTE_POS % width4];
     }
 }
 

@@ -17,14 +17,7 @@ pub struct Rope {
 
 /// One unit turns one pair (`d`, `d + half`) of one head: queries in place, keys into the page; values it copies to the page.
 #[cube(launch_unchecked)]
-fn rope_kernel(
-    step: &[u32],
-    turns: &[f32],
-    qkv: &mut [f32],
-    k: &mut [f32],
-    v: &mut [f32],
-    #[comptime] shape: Rope,
-) {
+fn rope_kernel(step: &[u32], turns: &[f32], qkv: &mut [f32], k: &mut [f32], v: &mut [f32], #[comptime] shape: Rope) {
     let turned = comptime!(shape.heads + shape.kv_heads);
     let half = comptime!(shape.head_width / 2);
     let pairs = comptime!((shape.heads + 2 * shape.kv_heads) * shape.head_width / 2);
