@@ -5,14 +5,16 @@
 //! | [`config`] | [`TinyGptConfig`]: the network's shape |
 //! | [`weights`] | [`Weights`]: plain f32 slices, random from a seed |
 //! | [`tokenizer`] | [`Tokenizer`] and the byte tokenizer |
+//! | [`rope`] | rotary angles |
 //! | [`kv`] | [`KvCache`]: one replica's paged tensors |
 //! | [`batch`] | a step plan, checked and laid out in rows |
 //! | [`forward`] | the order of a step, and [`Kernels`]: the seam to what computes it |
 //! | [`portable`] | kernels in burn's own operations, for every device |
-//! | [`cpu`] | SIMD kernels over flex tensors |
+//! | `cpu`, feature `flex` | SIMD kernels over flex tensors |
+//! | `gpu`, feature `webgpu` | WebGPU kernels of our own |
 //! | [`sampling`] | from logits to a token |
 //! | [`executor`] | [`TinyGptExecutor`]: replicas on shared weights |
-//! | [`bench`] | how fast a device runs it |
+//! | [`mod@bench`] | how fast a device runs it |
 
 pub mod batch;
 pub mod bench;
