@@ -100,7 +100,8 @@ export function pageTest(name, options, body) {
     });
     try {
       const page = await context.newPage();
-      page.setDefaultTimeout(timeout);
+      // Shorter than the test, so that a failure names what was waited for.
+      page.setDefaultTimeout(timeout - 5_000);
       const problems = await watch(page, new URL(address).origin);
       if (open) await page.goto(new URL(path, address).href);
       let failure;

@@ -157,7 +157,7 @@ const TASKS_PER_SUBMISSION: usize = 64;
 
 /// The runtime's client, by way of a tensor: burn hands it out with one.
 fn client(device: &Device) -> Result<Client, String> {
-    let tensor: CubeTensor = Tensor::<1>::zeros([4], device)
+    let tensor: CubeTensor = Tensor::<1>::from_data([0.0f32; 4], device)
         .try_into_primitive::<Wgpu>()
         .map_err(|error| format!("burn put the tensor elsewhere: {error:?}"))?;
     Ok(tensor.client)

@@ -88,6 +88,7 @@ async fn the_reference_model_agrees_in_few_dispatches() {
     let (mut desk, weights) = desk(&config, 14).await;
     assert!(Executor::device(&desk.executor).starts_with("WebGPU"), "{}", Executor::device(&desk.executor));
 
+    gpu().await.client().sync().await.unwrap();
     let before = counter.read();
     let worst = logits_agree(&mut desk, &weights, &prompt(7, 40), 2, GPU_TOLERANCE).await;
     console_log!("reference model: logits differ by {worst:.1e} at most");
@@ -133,6 +134,7 @@ async fn burns_own_operations_agree_in_many_dispatches() {
     let (config, gpu) = (TinyGptConfig::small(), gpu().await);
     let weights = weights(&config, 15);
     let mut desk = Desk::new(Portable::new(&weights, gpu.device()), &weights, SHAPE);
+    gpu.client().sync().await.unwrap();
     let before = counter.read()[0];
     let worst = logits_agree(&mut desk, &weights, &prompt(8, 20), 2, GPU_TOLERANCE).await;
     let counted = (counter.read()[0] - before) / 3;
