@@ -11,6 +11,8 @@ const { values } = parseArgs({
     url: { type: "string" },
     // Only files, or tests, whose name contains this.
     filter: { type: "string" },
+    // Without the files that need the GPU model's worker.
+    quick: { type: "boolean", default: false },
     // The harness's own tests, which bring their own pages.
     harness: { type: "boolean", default: false },
   },
@@ -25,6 +27,7 @@ else if (!values.harness) {
 }
 
 let files = readdirSync(folder).filter((name) => name.endsWith(".test.mjs")).sort();
+if (values.quick) files = files.filter((name) => !name.includes("gpu"));
 let testNamePatterns;
 if (values.filter) {
   const named = files.filter((name) => name.includes(values.filter));

@@ -274,10 +274,9 @@ mod tests {
 
     #[test]
     fn what_does_not_exist_is_refused() {
-        let mut spec = Spec::default();
-        spec.policies = vec![PolicySpec::named("psychic")];
+        let spec = Spec { policies: vec![PolicySpec::named("psychic")], ..Spec::default() };
         assert!(check(&spec).unwrap_err().accepted.contains("round_robin"));
-        spec = Spec::default();
+        let mut spec = Spec::default();
         spec.execution.cost = "abacus".into();
         assert_eq!(check(&spec).unwrap_err().field, "execution.cost");
     }

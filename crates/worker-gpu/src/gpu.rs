@@ -83,6 +83,7 @@ impl WebGpu {
             ..BenchOptions::default()
         };
         let report = bench(&mut executor, &self.clock, &options).await.map_err(|error| error.to_string())?;
+        let kernels_per_step = Some(GpuKernels::decode_dispatches(executor.config()));
         self.kept = Some((ModelChoice::Reference, executor));
         let ms = |seconds: f64| Some(seconds * 1e3);
         Ok(DeviceReport {
@@ -92,7 +93,7 @@ impl WebGpu {
             decode_1_ms: ms(report.decode_1),
             decode_8_ms: ms(report.decode_8),
             prefill_128_ms: ms(report.prefill_cold),
-            kernels_per_step: None,
+            kernels_per_step,
             error: None,
         })
     }

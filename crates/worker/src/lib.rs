@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`devices`] | [`Devices`]: who computes steps here; the one thing in which workers differ |
 //! | [`desk`] | [`Desk`]: messages in, messages out, runs in slices; no browser in it, so that it is tested on the host |
-//! | [`browser`] | the loop around it: messages, yielding, panics (wasm only) |
+//! | `browser` | the loop around it: messages, yielding, panics (wasm only) |
 //! | [`cpu`] | TinyGPT on the CPU (feature `cpu`) |
 //!
 //! A worker is one line: `browser::serve(|| MyDevices::new())`. It works in slices of some ten milliseconds and lets messages through

@@ -70,7 +70,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<()> {
 fn weigh(context: &Context, args: &Args) -> Result<Vec<Vec<String>>> {
     let prepared = prepare(context, Needs::WEIGHED)?;
     if !args.no_build {
-        bundle::trunk(context, &prepared, "build")?.run()?;
+        bundle::trunk(context, &prepared, "build", bundle::Page::Whole)?.run()?;
     }
     let sizes = sizes::measure(context)?;
     let row = |group: sizes::Group| {

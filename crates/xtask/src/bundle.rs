@@ -1,11 +1,32 @@
 //! The page: trunk builds the three wasm artifacts and lays them out in `dist/`.
 
-use anyhow::{Result, bail};
+use std::fs;
+
+use anyhow::{Context as _, Result, bail};
 
 use crate::context::Context;
 use crate::process::Command;
 use crate::setup::toolchain::TARGET;
 use crate::setup::{Needs, Prepared, prepare};
+
+/// How much of the page to build.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Page {
+    /// All three wasm artifacts.
+    Whole,
+    /// All but the GPU model's worker, whose tensor stack compiles for a quarter of an hour. Live runs go to the CPU.
+    WithoutGpu,
+}
+
+impl Page {
+    /// What a `--quick` asks for.
+    pub(crate) fn quick(quick: bool) -> Self {
+        if quick { Self::WithoutGpu } else { Self::Whole }
+    }
+}
+
+/// `index.html` without the GPU worker; beside it, since the paths in it are relative. Not under version control.
+const QUICK_INDEX: &str = "index.quick.html";
 
 /// Is there a page to build?
 pub(crate) fn exists(context: &Context) -> bool {
@@ -13,7 +34,7 @@ pub(crate) fn exists(context: &Context) -> bool {
 }
 
 /// Sets up and builds.
-pub(crate) fn build(context: &Context) -> Result<Prepared> {
+pub(crate) fn build(context: &Context, page: Page) -> Result<Prepared> {
     let prepared = prepare(context, Needs::PAGE)?;
     if !exists(context) {
         bail!("there is no index.html at the top of the repository");
@@ -23,17 +44,43 @@ pub(crate) fn build(context: &Context) -> Result<Prepared> {
             "building the page; the first time takes half an hour on two cores, the model's tensor library above all"
         );
     }
-    trunk(context, &prepared, "build")?.run()?;
+    trunk(context, &prepared, "build", page)?.run()?;
     Ok(prepared)
 }
 
 /// Trunk, set to use what is installed and to fetch nothing.
-pub(crate) fn trunk(context: &Context, prepared: &Prepared, subcommand: &str) -> Result<Command> {
+pub(crate) fn trunk(context: &Context, prepared: &Prepared, subcommand: &str, page: Page) -> Result<Command> {
     let command = prepared.wasm(context, "trunk")?;
-    Ok(command
+    let command = command
         // Trunk takes the usual value of NO_COLOR for a mistake.
         .env_remove("NO_COLOR")
         .arg(subcommand)
         .args(["--release", "--offline", "--skip-version-check", "--dist"])
-        .arg(context.dist()))
+        .arg(context.dist());
+    match page {
+        Page::Whole => Ok(command),
+        Page::WithoutGpu => {
+            let index = fs::read_to_string(context.root.join("index.html")).context("index.html is not readable")?;
+            fs::write(context.root.join(QUICK_INDEX), without_gpu(&index))
+                .with_context(|| format!("{QUICK_INDEX} cannot be written"))?;
+            Ok(command.args(["--html-output", "index.html", QUICK_INDEX]))
+        }
+    }
+}
+
+fn without_gpu(index: &str) -> String {
+    index.lines().filter(|line| !line.contains("crates/worker-gpu/")).map(|line| format!("{line}\n")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quick_page_lacks_the_gpu_worker_only() {
+        let index = include_str!("../../../index.html");
+        let quick = without_gpu(index);
+        assert_eq!(index.lines().count(), quick.lines().count() + 1, "the GPU worker is one line of index.html");
+        assert!(quick.contains("crates/worker/Cargo.toml"));
+    }
 }

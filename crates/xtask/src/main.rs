@@ -56,7 +56,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let outcome = Context::from_environment().and_then(|context| match cli.command {
         Chore::Setup => setup::prepare(&context, setup::Needs::ALL).map(|_| true),
-        Chore::Build => bundle::build(&context).map(|_| true),
+        Chore::Build => bundle::build(&context, bundle::Page::Whole).map(|_| true),
         Chore::Serve(args) => serve::run(&context, &args).map(|()| true),
         Chore::Test(args) => check::run(&context, &args),
         Chore::Bench(args) => bench::run(&context, &args).map(|()| true),

@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use anyhow::{Result, anyhow, bail};
 use tiny_http::{Header, Method, Response, Server, StatusCode};
 
-use crate::bundle;
+use crate::bundle::{self, Page};
 use crate::context::Context;
 use crate::setup::{Needs, prepare};
 
@@ -20,6 +20,9 @@ pub(crate) struct Args {
     /// Serve what is in `dist/` without building.
     #[arg(long)]
     no_build: bool,
+    /// Build without the GPU model, which compiles for a quarter of an hour the first time.
+    #[arg(long, conflicts_with = "no_build")]
+    quick: bool,
     /// Rebuild and reload when a source changes (by `trunk serve`).
     #[arg(long, conflicts_with = "no_build")]
     watch: bool,
@@ -35,11 +38,11 @@ const THREADS: usize = 4;
 pub(crate) fn run(context: &Context, args: &Args) -> Result<()> {
     if args.watch {
         let prepared = prepare(context, Needs::PAGE)?;
-        let trunk = bundle::trunk(context, &prepared, "serve")?;
+        let trunk = bundle::trunk(context, &prepared, "serve", Page::quick(args.quick))?;
         return trunk.args(["--address", "127.0.0.1", "--port"]).arg(args.port.to_string()).run();
     }
     if !args.no_build {
-        bundle::build(context)?;
+        bundle::build(context, Page::quick(args.quick))?;
     }
     let site = Site::open(&context.dist(), args.port)?;
     println!("ServeLab is at {} (stop with Ctrl-C)", site.address());

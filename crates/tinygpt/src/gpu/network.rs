@@ -125,6 +125,12 @@ impl GpuKernels {
         &self.gpu
     }
 
+    /// Dispatches of a step that only decodes: six a layer, the look-up and the head. The browser's own count of
+    /// `dispatchWorkgroups` is held against it in `tests/gpu/network.rs`.
+    pub fn decode_dispatches(config: &TinyGptConfig) -> u32 {
+        6 * config.layers as u32 + 2
+    }
+
     /// What a step works with between `embed` and `logits`.
     fn parts(&self) -> Option<(&Client, &Buffer, &Scratch)> {
         Some((&self.gpu.client, self.step.as_ref()?, self.scratch.as_ref()?))

@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use super::Session;
 use super::tally::{Tally, count_tests};
-use crate::bundle;
+use crate::bundle::{self, Page};
 use crate::context::Context;
 use crate::process::Command;
 use crate::serve::Site;
@@ -21,6 +21,9 @@ pub(crate) struct Args {
     /// Run only test files or tests whose name contains this.
     #[arg(long)]
     filter: Option<String>,
+    /// Build and test without the GPU model.
+    #[arg(long, conflicts_with = "url")]
+    quick: bool,
     /// Test what is in `dist/` without building.
     #[arg(long)]
     no_build: bool,
@@ -30,12 +33,12 @@ pub(crate) struct Args {
 pub(crate) fn command(context: &Context, args: &Args) -> Result<bool> {
     let prepared = prepare(context, Needs::E2E)?;
     let tally = if let Some(url) = &args.url {
-        count_tests(runner(context, &prepared, url, args.filter.as_deref())?)?
+        count_tests(runner(context, &prepared, url, args.filter.as_deref(), args.quick)?)?
     } else {
         if !args.no_build {
-            bundle::trunk(context, &prepared, "build")?.run()?;
+            bundle::trunk(context, &prepared, "build", Page::quick(args.quick))?.run()?;
         }
-        serve_and_test(context, &prepared, args.filter.as_deref())?
+        serve_and_test(context, &prepared, args.filter.as_deref(), args.quick)?
     };
     println!("{} passed, {} failed, {} skipped", tally.passed, tally.failed, tally.skipped);
     Ok(tally.failed == 0)
@@ -52,9 +55,9 @@ pub(super) fn stage(session: &Session<'_>) -> Result<Tally> {
         return Ok(Tally::missing("e2e", "no tests/e2e/*.test.mjs"));
     }
     if !context.dist().join("index.html").is_file() {
-        bundle::trunk(context, session.prepared, "build")?.run()?;
+        bundle::trunk(context, session.prepared, "build", Page::quick(session.quick))?.run()?;
     }
-    serve_and_test(context, session.prepared, None)
+    serve_and_test(context, session.prepared, None, session.quick)
 }
 
 /// The harness against pages made to break its rules: a harness that misses an error makes every test worthless.
@@ -63,18 +66,19 @@ pub(super) fn harness(session: &Session<'_>) -> Result<Tally> {
     count_tests(command.env("SERVELAB_BROWSER", &session.prepared.browser()?.program).dir(&session.context.root))
 }
 
-fn serve_and_test(context: &Context, prepared: &Prepared, filter: Option<&str>) -> Result<Tally> {
+fn serve_and_test(context: &Context, prepared: &Prepared, filter: Option<&str>, quick: bool) -> Result<Tally> {
     let site = Site::open(&context.dist(), 0)?;
-    let command = runner(context, prepared, &site.address(), filter)?;
+    let command = runner(context, prepared, &site.address(), filter, quick)?;
     site.answer_during(|| count_tests(command))
 }
 
-fn runner(context: &Context, prepared: &Prepared, url: &str, filter: Option<&str>) -> Result<Command> {
+fn runner(context: &Context, prepared: &Prepared, url: &str, filter: Option<&str>, quick: bool) -> Result<Command> {
     let command = Command::new("node")
         .arg(context.root.join("tests/e2e/run.mjs"))
         .args(["--url", url])
         .env("SERVELAB_BROWSER", &prepared.browser()?.program)
         .dir(&context.root);
+    let command = if quick { command.arg("--quick") } else { command };
     Ok(match filter {
         Some(filter) => command.args(["--filter", filter]),
         None => command,

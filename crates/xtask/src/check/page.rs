@@ -4,15 +4,16 @@ use anyhow::Result;
 
 use super::Session;
 use super::tally::{Tally, check_without_warnings};
+use crate::bundle::{self, Page};
 use crate::sizes::{FIRST_LOAD_BUDGET, Group, Sizes};
-use crate::{bundle, sizes, table};
+use crate::{sizes, table};
 
 pub(super) fn run(session: &Session<'_>) -> Result<Tally> {
     let context = session.context;
     if !bundle::exists(context) {
         return Ok(Tally::missing("bundle", "no index.html"));
     }
-    let built = check_without_warnings(bundle::trunk(context, session.prepared, "build")?)?;
+    let built = check_without_warnings(bundle::trunk(context, session.prepared, "build", Page::quick(session.quick))?)?;
     if built.failed > 0 {
         return Ok(built);
     }

@@ -1,0 +1,123 @@
+//! Sentences of the results: table, charts, devices.
+
+use crate::format::{duration, number, percent, whole};
+use servelab_spec::Report;
+use servelab_spec::experiment::SloSpec;
+use servelab_spec::protocol::DeviceReport;
+use servelab_spec::report::{Prediction, RequestCounts};
+
+pub(crate) fn of(part: &str, whole: &str) -> String {
+    format!("{part} / {whole}")
+}
+
+pub(crate) fn cached_of(cached: &str, prompt: &str) -> String {
+    format!("{prompt} tokens, {cached} from cache")
+}
+
+pub(crate) fn good_of(good: u64, total: u64) -> String {
+    format!("{} of {} good", whole(good), whole(total))
+}
+
+pub(crate) fn def_goodput(slo: &SloSpec) -> String {
+    format!("Requests with TTFT ≤ {} and ITL ≤ {}, per second", duration(slo.ttft_s), duration(slo.itl_s))
+}
+
+pub(crate) fn table_note(slo: &SloSpec) -> String {
+    format!(
+        "Good means TTFT ≤ {} and ITL ≤ {}. Bold is the better value of a column. Column heads say what they count when pointed at.",
+        duration(slo.ttft_s),
+        duration(slo.itl_s)
+    )
+}
+
+pub(crate) fn table_caption(report: &Report) -> String {
+    format!("{} policies on the same {} requests", report.policies.len(), whole(report.workload.requests))
+}
+
+pub(crate) fn cost_line(report: &Report, price_list: Option<&str>) -> String {
+    let w = &report.workload;
+    let charged = match report.cost.source.as_str() {
+        "fitted" => {
+            format!("Computed on {}; charged by a cost model fitted to its measured steps.", report.cost.device)
+        }
+        "measured" => format!(
+            "Computed on {}; charged what each step took, so numbers differ from run to run.",
+            report.cost.device
+        ),
+        "custom" => "Priced with your own numbers.".to_owned(),
+        source => format!("Priced as: {}.", price_list.unwrap_or(source)),
+    };
+    format!(
+        "{} requests, {} prompt tokens, {} requests/s, seed {}. {charged}",
+        whole(w.requests),
+        whole(w.prompt_tokens),
+        number(w.rate_per_s),
+        report.spec.seed
+    )
+}
+
+pub(crate) fn prediction_line(p: &Prediction) -> String {
+    format!(
+        "Fit against measurement: a step is off by {} (median), {} (95th percentile); all steps together by {}. Median TTFT {} fitted, {} measured; ITL {} and {}.",
+        percent(p.step_error_p50),
+        percent(p.step_error_p95),
+        percent((p.total_ratio - 1.0).abs()),
+        duration(p.ttft_fitted_s),
+        duration(p.ttft_measured_s),
+        duration(p.itl_fitted_s),
+        duration(p.itl_measured_s)
+    )
+}
+
+pub(crate) fn unfinished(counts: &RequestCounts) -> String {
+    let mut parts = Vec::new();
+    if counts.pending > 0 {
+        parts.push(format!("{} pending", whole(counts.pending)));
+    }
+    if counts.rejected > 0 {
+        parts.push(format!("{} refused", whole(counts.rejected)));
+    }
+    parts.join(", ")
+}
+
+pub(crate) fn ttft_p95(unit: &str) -> String {
+    format!("TTFT p95, {unit}")
+}
+
+pub(crate) fn first_rows(shown: usize, all: usize) -> String {
+    format!("The first {shown} of {}; the files have all.", whole(all as u64))
+}
+
+pub(crate) fn read_out(x_label: &str, x: &str, values: &str, y_label: &str) -> String {
+    format!("{x_label}: {x}. {y_label}: {values}")
+}
+
+pub(crate) fn device_used(device: &str) -> String {
+    if device.is_empty() || device.starts_with("none") {
+        "The last run was priced: no device computed it.".to_owned()
+    } else {
+        format!("The last run was computed on: {device}.")
+    }
+}
+
+pub(crate) fn device_name(device: &DeviceReport) -> String {
+    let kind = match device.kind.as_str() {
+        "webgpu" => "WebGPU",
+        "cpu" => "CPU",
+        other => other,
+    };
+    let software = if device.software { ", in software" } else { "" };
+    if device.name.is_empty() { format!("{kind}{software}") } else { format!("{kind}: {}{software}", device.name) }
+}
+
+pub(crate) fn cpu_faster(times: f64) -> String {
+    format!("The CPU is the faster device here, {} times at 8 sequences.", number(times))
+}
+
+pub(crate) fn gpu_faster(times: f64) -> String {
+    format!("WebGPU is the faster device here, {} times at 8 sequences.", number(times))
+}
+
+pub(crate) fn under(policy: &str) -> String {
+    format!("Under {policy}")
+}
