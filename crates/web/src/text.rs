@@ -182,7 +182,7 @@ texts! {
     KERNELS = "kernels a step";
     MEASURING = "Measuring…";
     MEASURE_CPU = "Measure the CPU";
-    MEASURE_GPU = "Measure WebGPU (loads about 3 MB)";
+    MEASURE_GPU = "Measure WebGPU (loads about 2 MB)";
     NO_WEBGPU = "This browser offers no WebGPU.";
     DEVICES_NOTE = "TinyGPT, 5.8 million parameters, context 128. On a GPU a model this small is bound by dispatching kernels, not by arithmetic.";
 
@@ -281,7 +281,7 @@ pub(crate) fn mode_help(mode: &str, webgpu: bool) -> String {
     let words = match mode {
         "priced" => "A cost model alone moves the clock. A whole run takes a moment.",
         "cpu" => "A real transformer computes every step, on the CPU. A run takes a minute or so.",
-        "webgpu" => "A real transformer computes every step, on the GPU. Its worker is about 3 MB.",
+        "webgpu" => "A real transformer computes every step, on the GPU. Its worker is about 2 MB.",
         _ => "A real transformer computes every step, on whichever device is the faster one here.",
     };
     if webgpu || mode == "priced" || mode == "cpu" {

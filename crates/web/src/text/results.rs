@@ -107,7 +107,12 @@ pub(crate) fn device_name(device: &DeviceReport) -> String {
         other => other,
     };
     let software = if device.software { ", in software" } else { "" };
-    if device.name.is_empty() { format!("{kind}{software}") } else { format!("{kind}: {}{software}", device.name) }
+    match device.name.as_str() {
+        "" => format!("{kind}{software}"),
+        // The CPU's name says that it is one.
+        name if name.starts_with(kind) => format!("{name}{software}"),
+        name => format!("{kind}: {name}{software}"),
+    }
 }
 
 pub(crate) fn cpu_faster(times: f64) -> String {
