@@ -3,6 +3,7 @@
 use crate::clients::ClientsConfig;
 use crate::gateway::GatewayConfig;
 use crate::replica::server::ServerConfig;
+use crate::replica::tick::TickConfig;
 use serde::{Deserialize, Serialize};
 use servelab_engine::{CostModel, EngineConfig, Nanos};
 
@@ -48,6 +49,8 @@ pub enum ReplicaConfig {
     },
     /// A queueing station with drawn service times.
     Server(ServerConfig),
+    /// A memory of a few prefixes and a whole number of ticks a request.
+    Tick(TickConfig),
 }
 
 impl FleetConfig {
@@ -79,7 +82,7 @@ impl FleetConfig {
     pub fn block_tokens(&self) -> u32 {
         match &self.replica {
             ReplicaConfig::Engine { engine, .. } => engine.block_tokens,
-            ReplicaConfig::Server(_) => 0,
+            ReplicaConfig::Server(_) | ReplicaConfig::Tick(_) => 0,
         }
     }
 }

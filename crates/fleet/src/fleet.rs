@@ -278,7 +278,7 @@ impl Fleet {
     pub fn plan(&self, replica: u32) -> Option<&StepPlan> {
         match &self.core.replicas.get(replica as usize)?.model {
             Model::Engine(engine) => engine.plan(),
-            Model::Server(_) => None,
+            Model::Server(_) | Model::Tick(_) => None,
         }
     }
 

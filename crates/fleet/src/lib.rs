@@ -19,7 +19,7 @@
 //! | [`routing`] | the [`Policy`] trait, the policies and their registry |
 //! | [`telemetry`] | signals and their freshness tiers |
 //! | [`startup`] | the life cycle of replicas |
-//! | [`replica`] | the replica models: engine and server |
+//! | [`replica`] | the replica models: engine, server and tick |
 //! | [`record`] | what is told of each request and of each replica |
 //! | [`error`] | what can go wrong |
 //!

@@ -1,11 +1,13 @@
 //! What a replica is to the event loop.
 //!
 //! A model is a small machine on virtual time: it takes sequences, starts what it can, says when it next changes by itself, and at
-//! that instant tells what happened. Between those instants only the loop changes it. Two models exist: [`engine`] (paged
-//! KV, continuous batching) and [`server`] (drawn service times, for checks against queueing theory).
+//! that instant tells what happened. Between those instants only the loop changes it. Three models exist: [`engine`] (paged
+//! KV, continuous batching), [`server`] (drawn service times, for checks against queueing theory) and [`tick`] (a memory of
+//! a few prefixes, for teaching).
 
 pub(crate) mod engine;
 pub mod server;
+pub mod tick;
 
 use crate::config::{FleetConfig, ReplicaConfig};
 use crate::error::FleetError;
@@ -15,6 +17,7 @@ use engine::EngineReplica;
 use serde::{Deserialize, Serialize};
 use servelab_engine::{EngineEvent, Nanos, Refusal, SequenceId, SequenceRequest};
 use server::ServerReplica;
+use tick::TickReplica;
 
 /// A replica model. Instants given to it never run back.
 pub(crate) trait ReplicaModel {
@@ -75,6 +78,7 @@ pub(crate) enum Next {
 pub(crate) enum Model {
     Engine(Box<EngineReplica>),
     Server(ServerReplica),
+    Tick(TickReplica),
 }
 
 impl Model {
@@ -82,6 +86,7 @@ impl Model {
         match self {
             Model::Engine(engine) => &**engine,
             Model::Server(server) => server,
+            Model::Tick(tick) => tick,
         }
     }
 
@@ -89,6 +94,7 @@ impl Model {
         match self {
             Model::Engine(engine) => &mut **engine,
             Model::Server(server) => server,
+            Model::Tick(tick) => tick,
         }
     }
 }
@@ -110,6 +116,7 @@ impl Replica {
                 Model::Engine(Box::new(EngineReplica::new(engine, *cost, *executed, *charge_measured)?))
             }
             ReplicaConfig::Server(server) => Model::Server(ServerReplica::new(*server, config.seed)?),
+            ReplicaConfig::Tick(tick) => Model::Tick(TickReplica::new(*tick)?),
         };
         Ok(Replica { life: LifeCycle::ready(now), model, assignments: 0 })
     }

@@ -24,10 +24,5 @@ fn run<K: Kernels>(kernels: K) -> Result<BenchReport, Box<dyn std::error::Error>
 }
 
 fn print(place: &str, report: &BenchReport) {
-    let share = format!("{:.1} % of cold", report.cached_share() * 100.0);
-    let last = report.rows().len() - 1;
-    for (index, [what, value, unit]) in report.rows().into_iter().enumerate() {
-        let remark = if index == last { share.as_str() } else { "" };
-        println!("TinyGPT, {place}: {what}\t{value}\t{unit}\t{remark}");
-    }
+    report.lines(place).iter().for_each(|line| println!("{line}"));
 }

@@ -78,6 +78,18 @@ impl BenchReport {
         ]
     }
 
+    /// The rows as lines, as `cargo xtask bench` reads them: what, value, unit, remark, with tabs between.
+    pub fn lines(&self, place: &str) -> Vec<String> {
+        let share = format!("{:.1} % of cold", self.cached_share() * 100.0);
+        let rows = self.rows();
+        let last = rows.len() - 1;
+        let line = |(index, [what, value, unit]): (usize, [String; 3])| {
+            let remark = if index == last { share.as_str() } else { "" };
+            format!("TinyGPT, {place}: {what}\t{value}\t{unit}\t{remark}")
+        };
+        rows.into_iter().enumerate().map(line).collect()
+    }
+
     /// Cost of a prompt with a cached prefix ÷ cost without.
     pub fn cached_share(&self) -> f64 {
         self.prefill_cached / self.prefill_cold

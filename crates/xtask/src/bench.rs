@@ -56,7 +56,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<()> {
         }
         for target in targets {
             let command = wasm::wasm_pack(context, &prepared, "tinygpt", &target, gpu)?;
-            rows.extend(rows_of(command.args(["--", "bench", "--nocapture"]))?);
+            rows.extend(rows_of(command.args(["--", "bench", "--nocapture", "--include-ignored"]))?);
         }
     }
     if wanted("sizes") && bundle::exists(context) {

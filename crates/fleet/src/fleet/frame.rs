@@ -81,6 +81,19 @@ fn picture(replica: &Replica, flights: &Flights, now: Nanos) -> ReplicaFrame {
                 ..frame
             }
         }
+        Model::Tick(tick) => {
+            let job = |(id, prompt_tokens, max_tokens)| Pill { prompt_tokens, max_tokens, ..known(id, flights) };
+            let served = |(id, prompt_tokens, max_tokens, cached_tokens)| Pill {
+                cached_tokens,
+                ..job((id, prompt_tokens, max_tokens))
+            };
+            ReplicaFrame {
+                waiting: tick.waiting().take(WAITING).map(job).collect(),
+                waiting_total: tick.waiting().len() as u32,
+                running: tick.serving().map(served).into_iter().collect(),
+                ..frame
+            }
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! What the GPU's test files share.
 
+pub mod bench;
 pub mod device;
 pub mod kernels;
 pub mod network;

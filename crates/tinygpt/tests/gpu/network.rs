@@ -45,7 +45,7 @@ impl Counter {
     }
 }
 
-fn milliseconds() -> f64 {
+pub fn milliseconds() -> f64 {
     let performance = Reflect::get(&global(), &"performance".into()).unwrap();
     let now: Function = Reflect::get(&performance, &"now".into()).unwrap().into();
     now.call0(&performance).unwrap().as_f64().unwrap()
