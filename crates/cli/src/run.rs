@@ -4,9 +4,10 @@ use crate::args::{Format, RunArgs};
 use crate::table::Table;
 use crate::{Failure, model, source};
 use servelab_lab::{Session, chart, words};
+use servelab_spec::csv::report_csv;
 use servelab_spec::experiment::ExecutionMode;
 use servelab_spec::protocol::ChartRequest;
-use servelab_spec::report::{Goodput, Quantiles, Report, RequestCounts, Reuse};
+use servelab_spec::report::Report;
 use std::fs;
 use std::io::Write;
 
@@ -39,7 +40,7 @@ pub(crate) fn run(args: &RunArgs, out: &mut impl Write) -> Result<(), Failure> {
     match args.format {
         Format::Table => write_table(&report, out),
         Format::Json => write_json(&report, out),
-        Format::Csv => write_csv(&report, out),
+        Format::Csv => Ok(write!(out, "{}", report_csv(&report))?),
     }
 }
 
@@ -142,84 +143,12 @@ fn write_table(report: &Report, out: &mut impl Write) -> Result<(), Failure> {
             words::duration(p.itl_fitted_s),
             words::duration(p.itl_measured_s)
         )?;
+        if p.is_poor() {
+            writeln!(out, "That is a poor fit, as on a machine busy with other things: take the times as rough.")?;
+        }
     }
     if let Some(fallback) = &report.cost.fallback {
         writeln!(out, "{fallback}")?;
     }
     Ok(())
-}
-
-/// One row per policy (tenant empty), then one per tenant under it; units as in the JSON report.
-fn write_csv(report: &Report, out: &mut impl Write) -> Result<(), Failure> {
-    let mut csv = csv::Writer::from_writer(out);
-    let mut head: Vec<String> =
-        ["policy", "label", "tenant", "total", "finished", "rejected", "pending"].map(String::from).into();
-    for name in ["ttft_s", "itl_s", "e2e_s", "queue_s"] {
-        head.extend(["n", "mean", "p50", "p95", "p99", "max"].map(|part| format!("{name}.{part}")));
-    }
-    let tail = [
-        "goodput.per_s",
-        "goodput.good",
-        "goodput.fraction",
-        "goodput.ttft_misses",
-        "goodput.itl_misses",
-        "reuse.hit_tokens",
-        "reuse.prompt_tokens",
-        "reuse.ratio",
-        "output_tokens_per_s",
-        "imbalance.assignments",
-        "imbalance.uncached_tokens",
-        "kv_peak",
-        "preemptions",
-        "evictions",
-        "steps",
-        "duration_s",
-    ];
-    head.extend(tail.map(String::from));
-    let failed = |error: csv::Error| match error.into_kind() {
-        csv::ErrorKind::Io(error) => Failure::from(error),
-        kind => Failure::Run(format!("{kind:?}")),
-    };
-    csv.write_record(&head).map_err(failed)?;
-    for p in &report.policies {
-        let mut row = vec![p.name.clone(), p.label.clone(), String::new()];
-        counts(&mut row, &p.requests);
-        for quantiles in [&p.ttft_s, &p.itl_s, &p.e2e_s, &p.queue_s] {
-            distribution(&mut row, quantiles);
-        }
-        shared(&mut row, &p.goodput, &p.reuse);
-        row.extend(
-            [p.output_tokens_per_s, p.imbalance.assignments, p.imbalance.uncached_tokens, p.kv_peak]
-                .map(|v| v.to_string()),
-        );
-        row.extend([p.preemptions, p.evictions, p.steps].map(|v| v.to_string()));
-        row.push(p.duration_s.to_string());
-        csv.write_record(&row).map_err(failed)?;
-        for tenant in &p.tenants {
-            let mut row = vec![p.name.clone(), p.label.clone(), tenant.name.clone()];
-            counts(&mut row, &tenant.requests);
-            distribution(&mut row, &tenant.ttft_s);
-            distribution(&mut row, &tenant.itl_s);
-            row.resize(row.len() + 12, String::new());
-            shared(&mut row, &tenant.goodput, &tenant.reuse);
-            row.resize(head.len(), String::new());
-            csv.write_record(&row).map_err(failed)?;
-        }
-    }
-    Ok(csv.flush()?)
-}
-
-fn counts(row: &mut Vec<String>, counts: &RequestCounts) {
-    row.extend([counts.total, counts.finished, counts.rejected, counts.pending].map(|v| v.to_string()));
-}
-
-fn distribution(row: &mut Vec<String>, q: &Quantiles) {
-    row.push(q.n.to_string());
-    row.extend([q.mean, q.p50, q.p95, q.p99, q.max].map(|v| v.to_string()));
-}
-
-fn shared(row: &mut Vec<String>, goodput: &Goodput, reuse: &Reuse) {
-    row.extend([goodput.per_s.to_string(), goodput.good.to_string(), goodput.fraction.to_string()]);
-    row.extend([goodput.ttft_misses, goodput.itl_misses, reuse.hit_tokens, reuse.prompt_tokens].map(|v| v.to_string()));
-    row.push(reuse.ratio.to_string());
 }

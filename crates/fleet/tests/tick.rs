@@ -56,7 +56,7 @@ fn lru_of_three(p: &[f64]) -> f64 {
 }
 
 fn zipf(items: usize, exponent: f64) -> Vec<f64> {
-    let weights: Vec<f64> = (1..=items).map(|rank| (rank as f64).powf(-exponent)).collect();
+    let weights: Vec<f64> = (1..=items).map(|rank| libm::pow(rank as f64, -exponent)).collect();
     let sum: f64 = weights.iter().sum();
     weights.iter().map(|weight| weight / sum).collect()
 }

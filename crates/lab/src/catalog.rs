@@ -157,7 +157,7 @@ const CHOICES: &[(Words, &[&str])] = &[
         (
             "execution.charge",
             "Charge",
-            "Charge a live run the fitted cost model (it repeats) or its raw measured times (it does not).",
+            "Charge steps by the cost model fitted to this device, or by the time each took. Both are measured anew in every run, so a live run's times differ from run to run.",
         ),
         &["fitted", "measured"],
     ),

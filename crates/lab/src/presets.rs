@@ -65,7 +65,7 @@ fn tiny_cache() -> PresetInfo {
     let sizes = MultiTenantSpec { requests: 300, tenants: 6, ..Default::default() };
     let spec = tenants(sizes);
     let engine = EngineSpec { blocks: 96, ..spec.engine };
-    let question = "How much cache does a good router need?";
+    let question = "The cache is too small for everyone: does a good router still help?";
     preset("tiny-cache", "A cache too small for everyone", question, Spec { engine, ..spec })
 }
 

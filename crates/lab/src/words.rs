@@ -1,4 +1,4 @@
-//! Numbers as a person says them: two or three significant digits and a unit.
+//! Numbers as a person says them: up to three significant digits and a unit.
 
 /// `350 ms`, `1.2 s`, `4 min 10 s`.
 pub fn duration(seconds: f64) -> String {
@@ -9,11 +9,11 @@ pub fn duration(seconds: f64) -> String {
     if s == 0.0 {
         "0 s".into()
     } else if s < 0.000_999_5 {
-        format!("{} µs", digits(s * 1e6))
+        format!("{} µs", three(s * 1e6))
     } else if s < 0.9995 {
-        format!("{} ms", digits(s * 1e3))
+        format!("{} ms", three(s * 1e3))
     } else if s < 99.95 {
-        format!("{} s", digits(s))
+        format!("{} s", three(s))
     } else {
         let whole = libm::round(s) as u64;
         match (whole / 60, whole % 60) {
@@ -21,6 +21,19 @@ pub fn duration(seconds: f64) -> String {
             (minutes, rest) => format!("{minutes} min {rest} s"),
         }
     }
+}
+
+/// Three significant digits at most: 1.02, 41.3, 350. A limit of a second is told from 1.02 s.
+fn three(value: f64) -> String {
+    let decimals = if value >= 99.95 {
+        0
+    } else if value >= 9.995 {
+        1
+    } else {
+        2
+    };
+    let text = format!("{value:.decimals$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
 /// `71 %`, `0.4 %`.
@@ -54,8 +67,9 @@ mod tests {
             (0.0035, "3.5 ms"),
             (0.35, "350 ms"),
             (0.9996, "1 s"),
-            (1.23, "1.2 s"),
-            (42.4, "42 s"),
+            (1.23, "1.23 s"),
+            (1.02, "1.02 s"),
+            (42.4, "42.4 s"),
             (120.0, "2 min"),
             (250.0, "4 min 10 s"),
             (f64::NAN, "no time"),

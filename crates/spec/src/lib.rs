@@ -14,6 +14,7 @@
 //! This crate depends on nothing of ours, so the page can use it and stay small.
 
 pub mod catalog;
+pub mod csv;
 pub mod experiment;
 pub mod frame;
 pub mod patch;

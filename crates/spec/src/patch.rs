@@ -334,7 +334,7 @@ fn unknown_key(key: &str, spec: &Spec) -> SpecError {
     } else {
         format!("accepted are {}", inside.join(", "))
     };
-    SpecError::new(clip(key), "this name", known)
+    SpecError::new(clip(key), "a setting of this name", format!("this experiment has none; {known}"))
 }
 
 /// The part of a serde message that says what would be accepted.

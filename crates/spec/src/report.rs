@@ -73,6 +73,20 @@ pub struct Prediction {
     pub itl_measured_s: f64,
 }
 
+impl Prediction {
+    /// Off by more than this, a fit says little about single requests: twice what a quiet machine shows.
+    const POOR: f64 = 0.25;
+
+    /// The fit misses steps, TTFT or ITL by more than a quarter, as it does when the machine was busy with other things: times of this run
+    /// are rough.
+    pub fn is_poor(&self) -> bool {
+        let off = |fitted: f64, measured: f64| measured > 0.0 && (fitted / measured - 1.0).abs() > Self::POOR;
+        self.step_error_p50 > Self::POOR
+            || off(self.ttft_fitted_s, self.ttft_measured_s)
+            || off(self.itl_fitted_s, self.itl_measured_s)
+    }
+}
+
 /// One policy's result.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PolicyReport {

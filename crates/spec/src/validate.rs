@@ -219,7 +219,7 @@ impl Spec {
         if x.cost == "custom" {
             let field = "execution.coefficients";
             let accepted = "execution.cost=custom needs coefficients, at least one of them above 0";
-            let Some(c) = &x.coefficients else { return Err(SpecError::new(field, "nothing", accepted)) };
+            let Some(c) = &x.coefficients else { return Err(SpecError::new(field, "no numbers", accepted)) };
             let sum =
                 c.step_us + c.prefill_token_us + c.prefill_context_us + c.decode_sequence_us + c.decode_context_us;
             if sum <= 0.0 {

@@ -101,7 +101,8 @@ impl Unit {
     /// The unit that suits a column.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Unit {
         let largest = values.into_iter().fold(0.0, f64::max);
-        if largest >= 1.0 {
+        // Seconds only when milliseconds would be five digits: two decimals of a second hide what sentences say in ms.
+        if largest >= 10.0 {
             Unit::Second
         } else if largest >= 1e-3 {
             Unit::Milli

@@ -6,7 +6,7 @@ mod stage;
 pub(crate) use results::*;
 pub(crate) use stage::*;
 
-use crate::format::{duration, number, percent};
+use crate::format::{duration, number};
 use servelab_spec::catalog::{CostInfo, ParamInfo, ParamKind, PolicyInfo};
 
 /// Declares the fixed texts.
@@ -22,7 +22,7 @@ texts! {
     SCHEME_AUTO = "Auto";
     SCHEME_LIGHT = "Light";
     SCHEME_DARK = "Dark";
-    COPY_TITLE = "Copy an address that reproduces this run";
+    COPY_TITLE = "Copy an address that runs this again: priced to the same numbers, live on the device that opens it";
     COPY_LINK = "Copy link";
     COPIED = "Copied";
     NOT_COPIED = "Copy it from the address bar";
@@ -113,7 +113,7 @@ texts! {
     MODE_GPU = "TinyGPT on WebGPU";
     COST = "Price list";
     COST_CUSTOM = "Your own numbers";
-    COST_CUSTOM_HELP = "A step costs what you say.";
+    COST_CUSTOM_HELP = "A step costs what you say below.";
     POLICIES = "Policies compared";
     ADD_POLICY = "Add a policy…";
     MORE = "What it reads, how it fails";
@@ -182,7 +182,7 @@ texts! {
     KERNELS = "kernels a step";
     MEASURING = "Measuring…";
     MEASURE_CPU = "Measure the CPU";
-    MEASURE_GPU = "Measure WebGPU (loads about 2 MB)";
+    MEASURE_GPU = "Measure WebGPU (loads about 2 MB compressed)";
     NO_WEBGPU = "This browser offers no WebGPU.";
     DEVICES_NOTE = "TinyGPT, 5.8 million parameters, context 128. On a GPU a model this small is bound by dispatching kernels, not by arithmetic.";
 
@@ -197,11 +197,13 @@ texts! {
     NOT_ROUTED = "not routed yet";
     WHY = "Why there";
     NO_WHY = "The policy compares nothing.";
-    COMPARED = "What the policy compared, by replica";
+    COMPARED = "What the policy compared";
     PROMPT = "Prompt";
     OUTPUT = "Generated text";
     NO_PROMPT = "This workload has token counts only, no text.";
-    NO_OUTPUT = "Steps were priced, so no text was generated. Choose TinyGPT to see some.";
+    NO_OUTPUT = "Steps were priced, so no text was generated. With TinyGPT there is some: noise, since its weights are random.";
+    PROMPT_NOTE = "A token is a byte; what is no letter is written as its code.";
+    OUTPUT_NOTE = "Noise: the weights are random, only the work is real.";
 }
 
 /// A sentence from a message: capital at its start, full stop at its end.
@@ -280,9 +282,11 @@ pub(crate) fn reads_and_fails(info: &PolicyInfo) -> String {
 pub(crate) fn mode_help(mode: &str, webgpu: bool) -> String {
     let words = match mode {
         "priced" => "A cost model alone moves the clock. A whole run takes a moment.",
-        "cpu" => "A real transformer computes every step, on the CPU. A run takes a minute or so.",
-        "webgpu" => "A real transformer computes every step, on the GPU. Its worker is about 2 MB.",
-        _ => "A real transformer computes every step, on whichever device is the faster one here.",
+        "cpu" => "A real transformer, with random weights, computes every step on the CPU. A run takes a minute or so.",
+        "webgpu" => {
+            "A real transformer, with random weights, computes every step on the GPU. Its worker is about 2 MB."
+        }
+        _ => "A real transformer, with random weights, computes every step on whichever device is the faster one here.",
     };
     if webgpu || mode == "priced" || mode == "cpu" {
         words.to_owned()
@@ -292,14 +296,9 @@ pub(crate) fn mode_help(mode: &str, webgpu: bool) -> String {
 }
 
 pub(crate) fn cost_words(cost: &CostInfo) -> String {
-    let reached = if cost.efficiency < 1.0 {
-        format!(" Efficiency assumed: {}.", percent(cost.efficiency))
-    } else {
-        String::new()
-    };
     let c = &cost.coefficients;
     format!(
-        "{}{reached} A step costs {} + {} a prefill token + {} a decoding sequence, and more with context.",
+        "{} A step costs {} + {} a prefill token + {} a decoding sequence, and more with context.",
         sentence(&cost.source),
         duration(c.step_us / 1e6),
         duration(c.prefill_token_us / 1e6),

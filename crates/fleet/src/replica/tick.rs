@@ -186,6 +186,6 @@ impl ReplicaModel for TickReplica {
     }
 
     fn stats(&self) -> ReplicaStats {
-        self.totals.clone()
+        self.totals
     }
 }

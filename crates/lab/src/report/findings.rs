@@ -1,7 +1,8 @@
 //! What happened, in two or three sentences, every figure out of this run.
 //!
-//! First who gave first tokens soonest, with the paired difference per request and whether it is more than noise; then why, as far as
-//! reuse tells; then what stands out: uneven load, or a limit that most requests miss.
+//! First who gave first tokens soonest, against the first policy of the list (that is the one a question is about), with the paired
+//! difference per request and whether it is more than noise; then why, as far as reuse tells; then what that did to good requests; then what
+//! a parameter changed between two variants of one policy; then what stands out: uneven load, or a limit that most requests miss.
 
 use crate::session::{Run, Stage};
 use crate::stats::{Paired, paired};
@@ -20,6 +21,8 @@ pub(super) fn findings(spec: &Spec, stage: &Stage, report: &Report) -> Vec<Strin
     let best = served().min_by(|a, b| median(a).total_cmp(&median(b)));
     let worst = served().max_by(|a, b| median(a).total_cmp(&median(b)));
     let (Some(best), Some(worst)) = (best, worst) else { return vec![] };
+    // Whom to compare with: the baseline, which stands first; where that is the best one, the worst.
+    let worst = served().next().filter(|&baseline| baseline != best).unwrap_or(worst);
     let (first, last) = (&report.policies[best], &report.policies[worst]);
     let mut out = Vec::new();
     if done.len() == 1 || best == worst {
@@ -34,6 +37,8 @@ pub(super) fn findings(spec: &Spec, stage: &Stage, report: &Report) -> Vec<Strin
         let difference = ttft_difference(&stage.runs[worst], &stage.runs[best]);
         out.push(race(first, last, difference));
         out.push(why(first, last, report));
+        out.extend(good(report, &done, worst));
+        out.extend(variants(spec, report, &done));
     }
     out.extend(outstanding(spec, done.iter().map(policies)));
     out
@@ -96,6 +101,43 @@ fn why(first: &PolicyReport, last: &PolicyReport, report: &Report) -> String {
             digits(last.imbalance.uncached_tokens)
         )
     }
+}
+
+/// Who served most requests well, when that is not the baseline.
+fn good(report: &Report, done: &[usize], baseline: usize) -> Option<String> {
+    let of = |at: usize| &report.policies[at];
+    // Of equals the first.
+    let most = done.iter().copied().rev().max_by_key(|&at| of(at).goodput.good)?;
+    (of(most).goodput.good > of(baseline).goodput.good).then(|| {
+        format!(
+            "Within every limit were {} of {} requests with {}, {} with {}.",
+            of(most).goodput.good,
+            of(most).requests.total,
+            of(most).label,
+            of(baseline).goodput.good,
+            of(baseline).label
+        )
+    })
+}
+
+/// What a parameter changed: the first policy that was run twice, side by side.
+fn variants(spec: &Spec, report: &Report, done: &[usize]) -> Option<String> {
+    let pairs = done.iter().enumerate().flat_map(|(i, &a)| done[i + 1..].iter().map(move |&b| (a, b)));
+    let (a, b) = pairs.into_iter().find(|&(a, b)| {
+        spec.policies[a].name == spec.policies[b].name && report.policies[a].label != report.policies[b].label
+    })?;
+    let (a, b) = (&report.policies[a], &report.policies[b]);
+    Some(format!(
+        "{} against {}: reuse {} and {}, median TTFT {} and {}, busiest replica {} and {} times the mean.",
+        b.label,
+        a.label,
+        percent(b.reuse.ratio),
+        percent(a.reuse.ratio),
+        duration(b.ttft_s.p50),
+        duration(a.ttft_s.p50),
+        digits(b.imbalance.assignments),
+        digits(a.imbalance.assignments)
+    ))
 }
 
 fn ceiling(report: &Report) -> String {

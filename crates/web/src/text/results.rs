@@ -24,7 +24,7 @@ pub(crate) fn def_goodput(slo: &SloSpec) -> String {
 
 pub(crate) fn table_note(slo: &SloSpec) -> String {
     format!(
-        "Good means TTFT ≤ {} and ITL ≤ {}. Bold is the better value of a column. Column heads say what they count when pointed at.",
+        "Good means TTFT ≤ {} and ITL ≤ {}. Bold is the best value of a column. Column heads say what they count when pointed at.",
         duration(slo.ttft_s),
         duration(slo.itl_s)
     )
@@ -57,8 +57,13 @@ pub(crate) fn cost_line(report: &Report, price_list: Option<&str>) -> String {
 }
 
 pub(crate) fn prediction_line(p: &Prediction) -> String {
+    let care = if p.is_poor() {
+        " That is a poor fit, as on a machine busy with other things: take the times as rough."
+    } else {
+        ""
+    };
     format!(
-        "Fit against measurement: a step is off by {} (median), {} (95th percentile); all steps together by {}. Median TTFT {} fitted, {} measured; ITL {} and {}.",
+        "Fit against measurement: a step is off by {} (median), {} (95th percentile); all steps together by {}. On one schedule, median TTFT is {} fitted, {} measured; ITL {} and {}.{care}",
         percent(p.step_error_p50),
         percent(p.step_error_p95),
         percent((p.total_ratio - 1.0).abs()),

@@ -68,7 +68,7 @@ pub(crate) fn kv_label(replica: &ReplicaFrame) -> String {
         0 => String::new(),
         some => format!(" · {} preempted", whole(some)),
     };
-    format!("KV {} of {} blocks{evicted}{preempted}", whole(used), whole(total))
+    format!("KV {} of {} blocks held{evicted}{preempted}", whole(used), whole(total))
 }
 
 pub(crate) fn reuse_label(replica: &ReplicaFrame) -> String {

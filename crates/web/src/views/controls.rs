@@ -193,11 +193,14 @@ fn Execution() -> impl IntoView {
 #[component]
 fn Settings(keys: fn(&str) -> bool) -> impl IntoView {
     let app = App::here();
-    let infos = app.catalog.with_untracked(|catalog| {
-        let all = catalog.as_ref().map(|catalog| catalog.settings.clone()).unwrap_or_default();
-        all.into_iter().filter(|info| keys(&info.name)).collect::<Vec<_>>()
+    // The catalog comes after the first view has been drawn.
+    let infos = Memo::new(move |_| {
+        app.catalog.with(|catalog| {
+            let all = catalog.as_ref().map(|catalog| catalog.settings.clone()).unwrap_or_default();
+            all.into_iter().filter(|info| keys(&info.name)).collect::<Vec<_>>()
+        })
     });
-    infos.into_iter().map(|info| view! { <Setting info=info /> }).collect_view()
+    move || infos.get().into_iter().map(|info| view! { <Setting info=info /> }).collect_view()
 }
 
 fn mode_of(mode: ExecutionMode, device: DeviceChoice) -> &'static str {

@@ -90,15 +90,15 @@ fn Told(story: Arc<RequestStory>) -> impl IntoView {
         </dl>
         <h3>{text::WHY}</h3>
         <p>{if story.why.is_empty() { text::NO_WHY.to_owned() } else { text::sentence(&story.why) }}</p>
-        {(!story.scores.is_empty()).then(|| view! { <table class="table scores"><caption class="visually-hidden">{text::COMPARED}</caption><tbody>{scores}</tbody></table> })}
+        {(!story.scores.is_empty()).then(|| view! { <table class="table scores"><caption>{text::COMPARED}</caption><tbody>{scores}</tbody></table> })}
         <h3>{text::PROMPT}</h3>
         {match prompt {
-            Some(prompt) => view! { <pre class="text" tabindex="0">{prompt}</pre> }.into_any(),
+            Some(prompt) => view! { <p class="muted">{text::PROMPT_NOTE}</p><pre class="text" tabindex="0">{prompt}</pre> }.into_any(),
             None => view! { <p class="muted">{text::NO_PROMPT}</p> }.into_any(),
         }}
         <h3>{text::OUTPUT}</h3>
         {match output {
-            Some(output) => view! { <pre class="text" tabindex="0">{output}</pre> }.into_any(),
+            Some(output) => view! { <p class="muted">{text::OUTPUT_NOTE}</p><pre class="text" tabindex="0">{output}</pre> }.into_any(),
             None => view! { <p class="muted">{text::NO_OUTPUT}</p> }.into_any(),
         }}
     }

@@ -1,8 +1,8 @@
 //! A chart as a file: the picture as SVG and PNG, the numbers as CSV.
 
-use crate::views::export::quoted;
 use crate::{env, text};
 use leptos::prelude::*;
+use servelab_spec::csv::quoted;
 use servelab_spec::protocol::Chart;
 use std::fmt::Write;
 use std::sync::Arc;
