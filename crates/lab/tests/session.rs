@@ -91,6 +91,29 @@ fn the_past_is_shown_as_it_was() {
     assert_eq!((last.arrived, last.finished), (60, 60));
 }
 
+/// The clock is shared, and policies do not end together.
+#[test]
+fn a_step_forward_never_goes_back() {
+    let mut session = finished(presets::find("book-trace").unwrap().spec);
+    let heads: Vec<Nanos> = (0..4).map(|policy| session.simulated(policy)).collect();
+    let end = *heads.iter().max().unwrap();
+    assert!(heads[0] < end, "the premise: this policy ends before another");
+    for (policy, &head) in (0..4).zip(&heads) {
+        for t in [Nanos(head.0 / 2), Nanos(head.0 - 1), head, Nanos(head.0 + 1), end] {
+            let next = session.next_instant(policy, t).unwrap();
+            assert!(if t < head { next > t } else { next == t }, "policy {policy} from {t:?} to {next:?}");
+            assert!(session.frame(policy, next).unwrap().t_s >= next.min(end).as_secs());
+        }
+        // Nothing is left to do there, and the clock stands where it was asked for.
+        let rest = session.frame(policy, end).unwrap();
+        assert_eq!((rest.t_s, rest.finished), (end.as_secs(), 24));
+    }
+    let mut young = Session::new(presets::find("book-trace").unwrap().spec).unwrap();
+    young.advance(5).unwrap();
+    let t = young.simulated(0);
+    assert!(t > Nanos::ZERO && young.next_instant(1, t).unwrap() == t, "not begun");
+}
+
 /// S3.
 #[test]
 fn a_saved_session_goes_on_as_if_it_had_not_been() {

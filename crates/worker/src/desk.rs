@@ -89,7 +89,9 @@ impl<D: Devices> Desk<D> {
                 if let Some(open) = self.open_run(run) {
                     let now = Nanos::from_secs(t_s);
                     let next = open.session.next_instant(policy, now).unwrap_or(now);
-                    let frame = open.frame(policy, next);
+                    let mut frame = open.frame(policy, next);
+                    // Not simulated so far, the picture is an earlier one; the clock of whoever steps forward stays.
+                    frame.t_s = frame.t_s.max(t_s);
                     say(FromWorker::Frame { run, frame: Box::new(frame) });
                 }
             }

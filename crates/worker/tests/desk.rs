@@ -121,6 +121,9 @@ fn steps_go_forward_and_stop_at_what_is_simulated() {
         t = frame.t_s;
         steps += 1;
     }
+    // Another policy may have run for longer, and the clock is there.
+    let said = tell(&mut desk, ToWorker::Step { run: 1, policy: 0, t_s: t + 0.25 });
+    assert!(matches!(&said[..], [FromWorker::Frame { frame, .. }] if frame.t_s == t + 0.25), "{said:?}");
     // Every step's end is an instant of its own on its replica; what replicas do at the same instant counts once. Beside
     // the ends there are starts of steps after a pause, which are arrivals.
     let policy = &report.policies[0];

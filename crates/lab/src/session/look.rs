@@ -42,7 +42,8 @@ impl Look {
 }
 
 impl Session {
-    /// The picture of a policy's fleet at `t`, or at the latest instant simulated when `t` is later.
+    /// The picture of a policy's fleet at `t`, or at the latest instant simulated when `t` is later. A policy that has finished rests
+    /// from then on: its pictures go on for as long as any policy's run does.
     ///
     /// # Errors
     /// When there is no such policy.
@@ -50,22 +51,28 @@ impl Session {
         let at = self.index(policy)?;
         let Some(stage) = &mut self.stage else { return Ok(Frame { policy, ..Frame::default() }) };
         if t >= stage.runs[at].fleet.now() {
-            return Ok(stage.runs[at].fleet.frame(policy));
+            let end = stage.runs.iter().map(|run| run.fleet.now()).max().unwrap_or(Nanos::ZERO);
+            let fleet = &mut stage.runs[at].fleet;
+            let mut frame = fleet.frame(policy);
+            if fleet.is_done() {
+                frame.t_s = t.min(end).as_secs();
+            }
+            return Ok(frame);
         }
         Ok(stage.look_at(&self.spec, at, t)?.fleet.frame(policy))
     }
 
     /// The first instant after `t` at which something happens (a step ends, a request arrives); the latest instant simulated when
-    /// that is not known yet.
+    /// that is not known yet, and `t` itself when that is later: another policy's run may be longer, and a step never goes back.
     ///
     /// # Errors
     /// When there is no such policy.
     pub fn next_instant(&mut self, policy: u32, t: Nanos) -> Result<Nanos, RunError> {
         let at = self.index(policy)?;
-        let Some(stage) = &mut self.stage else { return Ok(Nanos::ZERO) };
+        let Some(stage) = &mut self.stage else { return Ok(t) };
         let head = stage.runs[at].fleet.now();
         if t >= head {
-            return Ok(head);
+            return Ok(t);
         }
         let fleet = &mut stage.look_at(&self.spec, at, t)?.fleet;
         // Runs of equal steps are one event; the picture knows where the step in progress ends.
