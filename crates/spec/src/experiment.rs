@@ -3,7 +3,7 @@
 //! Durations are seconds and rates are per second in specs and reports (`_s`, `_per_s`); the core counts
 //! integer nanoseconds.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 
 /// One experiment: a workload, a fleet and the policies compared on the same arrivals.
@@ -80,9 +80,19 @@ impl PolicySpec {
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum WorkloadSpec {
     /// The fixed 24-request trace: six tenants, 8 requests/s, no setting at all.
+    #[serde(deserialize_with = "no_settings")]
     BookTrace,
     /// Tenants with long system prompts of their own, unique user parts, Poisson arrivals.
     MultiTenant(MultiTenantSpec),
+}
+
+/// Serde lets any field pass beside the tag of a unit variant, `deny_unknown_fields` or not; a rate on the fixed trace would be dropped
+/// in silence.
+fn no_settings<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Nothing {}
+    Nothing::deserialize(deserializer).map(|Nothing {}| ())
 }
 
 impl Default for WorkloadSpec {

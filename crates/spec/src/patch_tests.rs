@@ -109,6 +109,12 @@ fn files_are_read_with_care() {
     assert_eq!(from_json(&format!("{{\"spec\":{text},\"policies\":[]}}")).unwrap(), Spec::default());
     let newer = from_json(r#"{"version": 2, "new_field": 1}"#).expect_err("newer");
     assert_eq!(newer.field, "version");
+    let book = r#"{"workload":{"kind":"book_trace"}}"#;
+    let workload = from_json(book).unwrap().workload;
+    assert_eq!(workload, WorkloadSpec::BookTrace);
+    assert_eq!(serde_json::to_string(&workload).unwrap(), r#"{"kind":"book_trace"}"#);
+    let ignored = from_json(r#"{"workload":{"kind":"book_trace","rate":3}}"#).expect_err("it has no rate");
+    assert!(ignored.to_string().contains("rate"), "{ignored}");
     for wrong in ["", "[]", "3", "{\"seed\":-1}", "{\"seeed\":1}", "{\"version\":\"x\"}", "{\"workload\":{}}"] {
         from_json(wrong).expect_err(wrong);
     }
