@@ -118,6 +118,7 @@ fn refusals_say_what_would_do_and_leave_with_status_2() {
         (vec!["run", "multi-tenant", "--set", "workload.rate"], "KEY=VALUE"),
         (vec!["run", "multi-tenant", "--set", "replicas=0"], "from 1 to 512"),
         (vec!["run", "multi-tenant", "--set", "policies=psychic"], "round_robin"),
+        (vec!["run", "multi-tenant", "--set", "execution.coefficients.step_us=5"], "add execution.cost=custom"),
         (vec!["run", "multi-tenant", "--set", "execution.cost=abacus"], "tinygpt_wasm"),
         (vec!["run", "multi-tenant", "--set", "policies=prefix_affinity(guard=7)"], "guard"),
         (vec!["run", "multi-tenant", "--seed", "9007199254740992"], "seed"),

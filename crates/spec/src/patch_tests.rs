@@ -91,6 +91,9 @@ fn what_cannot_be_used_is_said() {
     assert!(warnings("preset=lost")[0].contains("known are multi-tenant, book-trace"));
     assert!(warnings("seed=1&seed=2")[0].contains("twice"));
     assert!(warnings("replicas=9999")[0].contains("from 1 to 512"));
+    let alone = &warnings("execution.coefficients.step_us=5")[0];
+    assert!(alone.contains("execution.cost=custom"), "{alone}");
+    assert!(warnings("execution.coefficients.step_us=5&execution.cost=custom").is_empty());
     assert!(warnings("workload.user_min=40")[0].contains("does not fit together"));
     assert!(warnings(&"a".repeat(20_000))[0].contains("longer than"));
     // The rest of the address still counts.

@@ -225,6 +225,11 @@ impl Spec {
             if sum <= 0.0 {
                 return Err(SpecError::new(field, "all zero", accepted));
             }
+        } else if x.coefficients.is_some() {
+            // They would be ignored without a word.
+            let found = format!("a set of numbers next to execution.cost={}", x.cost);
+            let accepted = "add execution.cost=custom to have steps charged by them";
+            return Err(SpecError::new("execution.coefficients", found, accepted));
         }
         if x.mode == ExecutionMode::Tinygpt {
             let e = &self.engine;

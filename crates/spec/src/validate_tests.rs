@@ -72,6 +72,13 @@ fn each_rule_blames_its_field() {
     );
     assert_eq!(
         blamed(|s| {
+            let c = Coefficients { step_us: 5.0, ..Coefficients::default() };
+            s.execution.coefficients = Some(c);
+        }),
+        "execution.coefficients"
+    );
+    assert_eq!(
+        blamed(|s| {
             let c = Coefficients { step_us: f64::INFINITY, ..Coefficients::default() };
             s.execution.coefficients = Some(c);
         }),
