@@ -1,6 +1,10 @@
 //! Numbers as a person says them: up to three significant digits and a unit.
 
-/// `350 ms`, `1.2 s`, `4 min 10 s`.
+/// Seconds in an hour and in a day.
+const HOUR: u64 = 3600;
+const DAY: u64 = 24 * HOUR;
+
+/// `350 ms`, `1.2 s`, `4 min 10 s`, `2 h 30 min`, `3 days 4 h`.
 pub fn duration(seconds: f64) -> String {
     if !seconds.is_finite() {
         return "no time".into();
@@ -15,12 +19,41 @@ pub fn duration(seconds: f64) -> String {
     } else if s < 99.95 {
         format!("{} s", three(s))
     } else {
-        let whole = libm::round(s) as u64;
-        match (whole / 60, whole % 60) {
-            (minutes, 0) => format!("{minutes} min"),
-            (minutes, rest) => format!("{minutes} min {rest} s"),
+        match libm::round(s) as u64 {
+            whole if whole < HOUR => two((whole, "min", 60), "s", 1),
+            whole if rounded(whole, 60) < 2 * DAY => two((rounded(whole, 60), "h", HOUR), "min", 60),
+            whole => two((rounded(whole, HOUR), "days", DAY), "h", HOUR),
         }
     }
+}
+
+/// To the next multiple of `unit`.
+fn rounded(whole: u64, unit: u64) -> u64 {
+    whole.saturating_add(unit / 2) / unit * unit
+}
+
+/// `seconds` in two units, of which the second is left out when there is none of it.
+fn two((seconds, unit, size): (u64, &str, u64), smaller: &str, smaller_size: u64) -> String {
+    match (seconds / size, seconds % size / smaller_size) {
+        (many, 0) => format!("{} {unit}", count(many)),
+        (many, rest) => format!("{} {unit} {rest} {smaller}", count(many)),
+    }
+}
+
+/// A count; from five digits on in groups of three, by a narrow space at which no line breaks.
+pub fn count(value: u64) -> String {
+    let digits = value.to_string();
+    if digits.len() < 5 {
+        return digits;
+    }
+    let mut out = String::with_capacity(2 * digits.len());
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push('\u{202f}');
+        }
+        out.push(digit);
+    }
+    out
 }
 
 /// Three significant digits at most: 1.02, 41.3, 350. A limit of a second is told from 1.02 s.
@@ -72,10 +105,21 @@ mod tests {
             (42.4, "42.4 s"),
             (120.0, "2 min"),
             (250.0, "4 min 10 s"),
+            (3599.4, "59 min 59 s"),
+            (3599.6, "1 h"),
+            (9000.0, "2 h 30 min"),
+            (540_370.0, "6 days 6 h"),
+            (172_000.0, "47 h 47 min"),
+            (172_799.0, "2 days"),
+            (86_400e6, "1\u{202f}000\u{202f}000 days"),
             (f64::NAN, "no time"),
         ] {
             assert_eq!(duration(seconds), words);
         }
+        for (value, words) in [(9999, "9999"), (25_786, "25\u{202f}786"), (1_234_567, "1\u{202f}234\u{202f}567")] {
+            assert_eq!(count(value), words);
+        }
+        assert!(!duration(1e300).is_empty(), "no overflow");
         assert_eq!(percent(0.7087), "71 %");
         assert_eq!(percent(0.0042), "0.42 %");
         assert_eq!(digits(0.049), "0.049");

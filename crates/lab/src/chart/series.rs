@@ -3,7 +3,7 @@
 use super::axis::Unit;
 use super::{Direction, Form, Picture, Stroke};
 use crate::stats::quantile;
-use crate::words::{duration, percent};
+use crate::words::{self, duration, percent};
 use servelab_spec::experiment::SloSpec;
 
 /// Requests over which the running median looks back: enough to be steady, few enough to show a burst.
@@ -99,7 +99,7 @@ pub(super) fn outstanding_over_time(lanes: &[Lane]) -> Picture {
         .filter(|stroke| !stroke.points.is_empty())
         .map(|stroke| (stroke.label.clone(), stroke.points.iter().fold(0.0f64, |max, point| max.max(point.1))))
         .collect();
-    let count = |value: f64| format!("{value:.0}");
+    let count = |value: f64| words::count(value as u64);
     Picture {
         title: compare(&peaks, "Most requests outstanding at once:", count),
         summary: sentence(&peaks, "Most requests outstanding at once", count),
