@@ -1,106 +1,187 @@
-//! What happened, in two or three sentences, every figure out of this run.
+//! What happened, in a few sentences, every figure out of this run.
 //!
-//! First who gave first tokens soonest, against the first policy of the list (that is the one a question is about), with the paired
-//! difference per request and whether it is more than noise; then why, as far as reuse tells; then what that did to good requests; then what
-//! a parameter changed between two variants of one policy; then what stands out: uneven load, or a limit that most requests miss.
+//! First what limits all that follows: a run that was stopped, requests that were refused ([`incomplete`]). Then who gave first tokens soonest,
+//! against the first policy of the list (that is the one a question is about), with the paired difference per request and whether it is
+//! more than noise; then why, as far as reuse tells; then what that did to good requests; then what a parameter changed between two variants of one
+//! policy; then what stands out: uneven load, or a limit that most requests miss. What does not differ is said to be alike, or left out.
+
+mod incomplete;
 
 use crate::session::{Run, Stage};
 use crate::stats::{Paired, paired};
-use crate::words::{digits, duration, percent};
+use crate::words::{count, digits, duration, percent};
 use servelab_spec::experiment::Spec;
 use servelab_spec::report::{PolicyReport, Report};
 
 /// Load this uneven is worth a sentence: the busiest replica got half as much again as the mean.
 const UNEVEN: f64 = 1.5;
+/// A mean difference below this share of the median is none, however certain.
+const NOTHING: f64 = 1e-3;
 
 pub(super) fn findings(spec: &Spec, stage: &Stage, report: &Report) -> Vec<String> {
     let done: Vec<usize> = (0..stage.runs.len()).filter(|&at| stage.runs[at].fleet.is_done()).collect();
-    let policies = |at: &usize| &report.policies[*at];
-    let median = |at: &usize| policies(at).ttft_s.p50;
-    let served = || done.iter().copied().filter(|at| policies(at).ttft_s.n > 0);
-    let best = served().min_by(|a, b| median(a).total_cmp(&median(b)));
-    let worst = served().max_by(|a, b| median(a).total_cmp(&median(b)));
-    let (Some(best), Some(worst)) = (best, worst) else { return vec![] };
-    // Whom to compare with: the baseline, which stands first; where that is the best one, the worst.
-    let worst = served().next().filter(|&baseline| baseline != best).unwrap_or(worst);
-    let (first, last) = (&report.policies[best], &report.policies[worst]);
-    let mut out = Vec::new();
-    if done.len() == 1 || best == worst {
+    let partial = done.len() < stage.runs.len();
+    let of = |at: usize| &report.policies[at];
+    let mut out: Vec<String> = incomplete::stopped(report, partial).into_iter().collect();
+    out.extend(incomplete::refused(spec, stage, report));
+    let served: Vec<usize> = done.iter().copied().filter(|&at| of(at).ttft_s.n > 0).collect();
+    let by_median = |a: &&usize, b: &&usize| of(**a).ttft_s.p50.total_cmp(&of(**b).ttft_s.p50);
+    let (Some(&best), Some(&worst)) = (served.iter().min_by(by_median), served.iter().max_by(by_median)) else {
+        return out;
+    };
+    if served.len() == 1 {
+        let which = if partial { ", which finished," } else { "" };
+        out.push(single(of(best), which));
+        out.push(format!("It reused {} of the prompt tokens{}.", percent(of(best).reuse.ratio), ceiling(report)));
+    } else if alike(stage, report, &served) {
+        let whom = if partial { "policies that finished" } else { "policies" };
+        let first = of(best);
         out.push(format!(
-            "{} gave half of all first tokens within {} and 95 % within {}.",
-            first.label,
-            duration(first.ttft_s.p50),
-            duration(first.ttft_s.p95)
+            "The {whom} do not differ here: with each, {}, and {} of the prompt tokens were reused{}.",
+            halves(first),
+            percent(first.reuse.ratio),
+            ceiling(report)
         ));
-        out.push(format!("It reused {} of the prompt tokens{}.", percent(first.reuse.ratio), ceiling(report)));
+        out.extend(good(report, &done, served[0]));
     } else {
-        let difference = ttft_difference(&stage.runs[worst], &stage.runs[best]);
-        out.push(race(first, last, difference));
-        out.push(why(first, last, report));
+        // Whom to compare with: the baseline, which stands first; where that is the best one, the worst.
+        let worst = if served[0] == best { worst } else { served[0] };
+        let gap = Gap::between(&stage.runs[worst], &stage.runs[best], of(best));
+        let whom = if partial { "Of the policies that finished, " } else { "" };
+        out.push(format!("{whom}{}", race(of(best), of(worst), &gap)));
+        out.extend(why(of(best), of(worst), report, &gap));
         out.extend(good(report, &done, worst));
         out.extend(variants(spec, report, &done));
     }
-    out.extend(outstanding(spec, done.iter().map(policies)));
+    out.extend(outstanding(spec, done.iter().map(|&at| of(at))));
     out
 }
 
-/// Worst − best in TTFT, request by request.
-fn ttft_difference(worst: &Run, best: &Run) -> Option<Paired> {
-    let by_index = |run: &Run| {
-        let mut list: Vec<(u32, f64)> =
-            run.records.iter().filter_map(|record| record.ttft().map(|ttft| (record.index, ttft.as_secs()))).collect();
-        list.sort_by_key(|(index, _)| *index);
-        list
-    };
-    let (worst, best) = (by_index(worst), by_index(best));
-    let pairs = worst.iter().filter_map(|(index, slow)| {
-        best.binary_search_by_key(index, |(index, _)| *index).ok().map(|at| (*slow, best[at].1))
-    });
-    paired(pairs)
+/// How two policies differ in TTFT, request by request.
+enum Gap {
+    /// By nothing at all worth a word.
+    None,
+    /// Fewer than two requests have both.
+    Few,
+    /// Within noise.
+    Noise(Paired),
+    /// The first one's mean is lower, or higher, beyond noise.
+    Real(Paired),
 }
 
-fn race(first: &PolicyReport, last: &PolicyReport, difference: Option<Paired>) -> String {
-    let medians = format!(
-        "{} gave first tokens soonest: {} at the median, against {} with {}",
-        first.label,
-        duration(first.ttft_s.p50),
-        duration(last.ttft_s.p50),
-        last.label
-    );
-    match difference {
-        Some(d) if d.significant() && d.mean > 0.0 => format!(
-            "{medians}; per request it saved {} on average (95 % interval {} to {}).",
-            duration(d.mean),
-            duration(d.low),
-            duration(d.high)
-        ),
-        Some(d) => format!("{medians}, but per request the difference is within noise ({} requests).", d.n),
-        None => format!("{medians}, from too few requests to tell it from noise."),
+impl Gap {
+    /// `slow` − `fast`; `median` is that of `fast`.
+    fn between(slow: &Run, fast: &Run, median: &PolicyReport) -> Gap {
+        let by_index = |run: &Run| {
+            let ttft = run.records.iter().filter_map(|record| Some((record.index, record.ttft()?.as_secs())));
+            let mut list: Vec<(u32, f64)> = ttft.collect();
+            list.sort_by_key(|(index, _)| *index);
+            list
+        };
+        let (slow, fast) = (by_index(slow), by_index(fast));
+        let pairs: Vec<(f64, f64)> = (slow.iter())
+            .filter_map(|(index, slow)| {
+                fast.binary_search_by_key(index, |(index, _)| *index).ok().map(|at| (*slow, fast[at].1))
+            })
+            .collect();
+        let nothing = NOTHING * median.ttft_s.p50;
+        if pairs.iter().all(|(slow, fast)| (slow - fast).abs() <= nothing) {
+            return Gap::None;
+        }
+        match paired(pairs) {
+            None => Gap::Few,
+            Some(d) if d.significant() && d.mean.abs() > nothing => Gap::Real(d),
+            Some(d) => Gap::Noise(d),
+        }
     }
 }
 
-fn why(first: &PolicyReport, last: &PolicyReport, report: &Report) -> String {
-    let (high, low) = (first.reuse.ratio, last.reuse.ratio);
-    if high > low {
-        format!(
-            "It reused {} of the prompt tokens where {} reused {}{}, so its replicas computed {} prompt tokens instead of {}.",
-            percent(high),
-            last.label,
-            percent(low),
-            ceiling(report),
-            first.reuse.prompt_tokens - first.reuse.hit_tokens,
-            last.reuse.prompt_tokens - last.reuse.hit_tokens
-        )
+/// Every served policy gives each request its first token as soon as the first one does, and reuses as much.
+fn alike(stage: &Stage, report: &Report, served: &[usize]) -> bool {
+    let first = &report.policies[served[0]];
+    served[1..].iter().all(|&at| {
+        let other = &report.policies[at];
+        let gap = Gap::between(&stage.runs[at], &stage.runs[served[0]], first);
+        matches!(gap, Gap::None) && percent(other.reuse.ratio) == percent(first.reuse.ratio)
+    })
+}
+
+fn single(policy: &PolicyReport, which: &str) -> String {
+    if policy.ttft_s.n == 1 {
+        return format!("{}{which} gave its one first token after {}.", policy.label, duration(policy.ttft_s.p50));
+    }
+    let (half, most) = (duration(policy.ttft_s.p50), duration(policy.ttft_s.p95));
+    if half == most {
+        return format!("{}{which} gave 95 % of all first tokens within {most}.", policy.label);
+    }
+    format!("{}{which} gave half of all first tokens within {half} and 95 % within {most}.", policy.label)
+}
+
+/// When first tokens came, as what follows "with each".
+fn halves(policy: &PolicyReport) -> String {
+    let (half, most) = (duration(policy.ttft_s.p50), duration(policy.ttft_s.p95));
+    match policy.ttft_s.n {
+        1 => format!("the one first token came after {half}"),
+        _ if half == most => format!("95 % of all first tokens came within {most}"),
+        _ => format!("half of all first tokens came within {half} and 95 % within {most}"),
+    }
+}
+
+fn race(first: &PolicyReport, last: &PolicyReport, gap: &Gap) -> String {
+    let (fast, slow) = (duration(first.ttft_s.p50), duration(last.ttft_s.p50));
+    let (medians, but, and) = if fast == slow {
+        (format!("{} and {} give half of all first tokens within {fast}", first.label, last.label), ";", ", but")
     } else {
-        format!(
-            "Reuse does not explain it ({} against {}): its busiest replica computed {} times the mean, with {} it was {} times.",
-            percent(high),
-            percent(low),
-            digits(first.imbalance.uncached_tokens),
-            last.label,
-            digits(last.imbalance.uncached_tokens)
-        )
+        let (first, last) = (&first.label, &last.label);
+        (format!("{first} gave first tokens soonest: {fast} at the median, against {slow} with {last}"), ", but", ";")
+    };
+    let interval = |d: &Paired| format!("(95 % interval {} to {})", duration(d.low.abs()), duration(d.high.abs()));
+    match gap {
+        Gap::None => format!("{medians}{but} per request they do not differ."),
+        Gap::Few => format!("{medians}{but} from too few requests to tell it from noise."),
+        Gap::Noise(d) => {
+            format!("{medians}{but} per request the difference is within noise ({} requests).", count(d.n as u64))
+        }
+        Gap::Real(d) if d.mean > 0.0 => {
+            let who = if fast == slow { first.label.as_str() } else { "it" };
+            format!("{medians}{and} per request {who} saved {} on average {}.", duration(d.mean), interval(d))
+        }
+        Gap::Real(d) => {
+            let turned = Paired { low: d.high, high: d.low, ..*d };
+            let who = if fast == slow { first.label.as_str() } else { "it" };
+            let more = duration(d.mean.abs());
+            format!("{medians}, but per request {who} took {more} more on average {}.", interval(&turned))
+        }
     }
+}
+
+/// Why the first is faster, as far as reuse tells; nothing when neither reuse nor the spread of work differs.
+fn why(first: &PolicyReport, last: &PolicyReport, report: &Report, gap: &Gap) -> Option<String> {
+    let (high, low) = (percent(first.reuse.ratio), percent(last.reuse.ratio));
+    if first.reuse.ratio > last.reuse.ratio && high != low {
+        return Some(format!(
+            "It reused {high} of the prompt tokens where {} reused {low}{}, so its replicas computed {} prompt tokens instead of {}.",
+            last.label,
+            ceiling(report),
+            count(first.reuse.prompt_tokens - first.reuse.hit_tokens),
+            count(last.reuse.prompt_tokens - last.reuse.hit_tokens)
+        ));
+    }
+    let (mine, theirs) = (digits(first.imbalance.uncached_tokens), digits(last.imbalance.uncached_tokens));
+    if !matches!(gap, Gap::Real(_)) || !spread(first) || mine == theirs {
+        return None;
+    }
+    let reuse = if high == low { format!("{high} with both") } else { format!("{high} against {low}") };
+    Some(format!(
+        "Reuse does not explain it ({reuse}): its busiest replica computed {mine} times the mean, with {} it was {theirs} times.",
+        last.label
+    ))
+}
+
+/// There are replicas enough, and requests enough for them, that their evenness says something.
+fn spread(policy: &PolicyReport) -> bool {
+    let replicas = policy.replicas.len() as u64;
+    replicas > 1 && policy.replicas.iter().map(|replica| replica.assignments).sum::<u64>() >= 2 * replicas
 }
 
 /// Who served most requests well, when that is not the baseline.
@@ -111,10 +192,10 @@ fn good(report: &Report, done: &[usize], baseline: usize) -> Option<String> {
     (of(most).goodput.good > of(baseline).goodput.good).then(|| {
         format!(
             "Within every limit were {} of {} requests with {}, {} with {}.",
-            of(most).goodput.good,
-            of(most).requests.total,
+            count(of(most).goodput.good),
+            count(of(most).requests.total),
             of(most).label,
-            of(baseline).goodput.good,
+            count(of(baseline).goodput.good),
             of(baseline).label
         )
     })
@@ -127,17 +208,21 @@ fn variants(spec: &Spec, report: &Report, done: &[usize]) -> Option<String> {
         spec.policies[a].name == spec.policies[b].name && report.policies[a].label != report.policies[b].label
     })?;
     let (a, b) = (&report.policies[a], &report.policies[b]);
-    Some(format!(
-        "{} against {}: reuse {} and {}, median TTFT {} and {}, busiest replica {} and {} times the mean.",
-        b.label,
-        a.label,
-        percent(b.reuse.ratio),
-        percent(a.reuse.ratio),
-        duration(b.ttft_s.p50),
-        duration(a.ttft_s.p50),
-        digits(b.imbalance.assignments),
-        digits(a.imbalance.assignments)
-    ))
+    let mut figures = vec![("reuse", "", percent(b.reuse.ratio), percent(a.reuse.ratio))];
+    if a.ttft_s.n > 0 && b.ttft_s.n > 0 {
+        figures.push(("median TTFT", "", duration(b.ttft_s.p50), duration(a.ttft_s.p50)));
+    }
+    if spread(a) && spread(b) {
+        let (mine, theirs) = (digits(b.imbalance.assignments), digits(a.imbalance.assignments));
+        figures.push(("busiest replica", " times the mean", mine, theirs));
+    }
+    let told: Vec<String> = (figures.iter())
+        .map(|(name, unit, mine, theirs)| match mine == theirs {
+            true => format!("{name} {mine}{unit} with both"),
+            false => format!("{name} {mine} and {theirs}{unit}"),
+        })
+        .collect();
+    Some(format!("{} against {}: {}.", b.label, a.label, told.join(", ")))
 }
 
 fn ceiling(report: &Report) -> String {
@@ -152,13 +237,14 @@ fn outstanding<'a>(spec: &Spec, policies: impl Iterator<Item = &'a PolicyReport>
         return Some(format!(
             "Gaps between tokens hold goodput back: with {}, {} of {} requests miss the ITL limit of {}, {} the TTFT limit of {}.",
             policy.label,
-            policy.goodput.itl_misses,
-            policy.requests.total,
+            count(policy.goodput.itl_misses),
+            count(policy.requests.total),
             duration(spec.slo.itl_s),
-            policy.goodput.ttft_misses,
+            count(policy.goodput.ttft_misses),
             duration(spec.slo.ttft_s)
         ));
     }
+    let policies = policies.filter(|policy| spread(policy));
     let uneven = policies.max_by(|a, b| a.imbalance.assignments.total_cmp(&b.imbalance.assignments))?;
     (uneven.imbalance.assignments >= UNEVEN).then(|| {
         format!(

@@ -1,0 +1,119 @@
+//! Findings say what a run allows to say: nothing about policies that were not run, no difference where there is none.
+
+#![cfg(not(target_arch = "wasm32"))]
+#![allow(clippy::unwrap_used)]
+
+use servelab_lab::{Session, presets, run_priced};
+use servelab_spec::{Spec, patch};
+
+fn spec(preset: &str, changes: &[(&str, &str)]) -> Spec {
+    let start = presets::find(preset).unwrap().spec;
+    changes.iter().fold(start, |spec, (key, value)| patch::set(&spec, key, value).unwrap())
+}
+
+fn findings(changes: &[(&str, &str)]) -> Vec<String> {
+    run_priced(&spec("multi-tenant", changes)).unwrap().findings
+}
+
+/// Advances until `finished` policies are done and the next one has served somebody.
+fn stopped(finished: u32) -> Session {
+    let mut session = Session::new(spec("multi-tenant", &[])).unwrap();
+    while session.progress().policy < finished || session.report().policies[finished as usize].requests.finished < 20 {
+        assert!(!session.advance(20).unwrap().done);
+    }
+    session
+}
+
+#[test]
+fn a_stopped_run_crowns_nobody_it_has_not_run() {
+    for finished in 0..3 {
+        let report = stopped(finished).report();
+        let said = &report.findings;
+        let part = report.policies[finished as usize].requests.finished;
+        let label = &report.policies[finished as usize].label;
+        assert!((20..300).contains(&part));
+        assert!(said[0].starts_with("The run was stopped before its end: finished are "), "{}", said[0]);
+        assert!(
+            said[0].contains(&format!("{part} of 300")) && said[0].contains(&format!("with {label}")),
+            "{}",
+            said[0]
+        );
+        assert_eq!(said[0].matches(" of 300").count(), 3);
+        for later in &said[1..] {
+            assert!(!later.contains(label.as_str()), "{later}");
+        }
+        match finished {
+            0 => assert_eq!(said.len(), 1, "{said:?}"),
+            1 => assert!(said[1].starts_with("Round-robin, which finished, gave half"), "{}", said[1]),
+            _ => assert!(said[1].starts_with("Of the policies that finished, "), "{}", said[1]),
+        }
+    }
+    let mut whole = stopped(2);
+    while !whole.advance(u32::MAX).unwrap().done {}
+    assert!(whole.report().findings[0].starts_with("Prefix affinity gave first tokens soonest"));
+}
+
+/// Counted from the requests' own stories.
+#[test]
+fn refused_requests_are_counted_and_explained() {
+    let mut session = Session::new(spec("multi-tenant", &[("engine.blocks", "28")])).unwrap();
+    while !session.advance(u32::MAX).unwrap().done {}
+    let report = session.report();
+    let stories = (0..300).map(|request| session.story(0, request, &|_| String::new()).unwrap().unwrap());
+    let refused = stories.filter(|story| story.ttft_s.is_none()).count();
+    assert!((100..300).contains(&refused), "{refused}");
+    let said = &report.findings;
+    assert!(said[0].starts_with(&format!("Refused were {refused} of 300 requests with every policy: ")), "{}", said[0]);
+    assert!(said[0].contains("28 blocks × 16 = 448 tokens") && said[0].contains("times to first token"), "{}", said[0]);
+    assert!(said[1].contains("gave first tokens soonest"));
+}
+
+#[test]
+fn when_nobody_is_served_it_says_so_and_why() {
+    let said = findings(&[("engine.blocks", "1")]);
+    assert_eq!(
+        said,
+        ["No request was served: prompt and output do not fit into a replica's KV pool of 1 block × 16 = 16 tokens."]
+    );
+}
+
+#[test]
+fn differences_of_nothing_are_none() {
+    let one = findings(&[("workload.requests", "1")]);
+    assert_eq!(one.len(), 1, "{one:?}");
+    assert!(
+        one[0].starts_with("The policies do not differ here: with each, the one first token came after "),
+        "{one:?}"
+    );
+    let alone = findings(&[("replicas", "1")]);
+    assert!(alone[0].starts_with("The policies do not differ here: with each, half of all first tokens"), "{alone:?}");
+    for changes in [[("workload.requests", "1")], [("workload.requests", "7")], [("replicas", "1")]] {
+        for said in findings(&changes) {
+            assert!(!said.contains("times the mean") && !said.contains("0 % against 0 %"), "{said}");
+        }
+    }
+}
+
+/// No sentence of any preset or of small variations compares two figures that read alike.
+#[test]
+fn no_sentence_compares_a_figure_with_itself() {
+    for requests in ["1", "2", "3", "8", "60"] {
+        for replicas in ["1", "2", "8"] {
+            for preset in ["multi-tenant", "hot-tenant", "tiny-cache"] {
+                let spec = spec(preset, &[("workload.requests", requests), ("replicas", replicas)]);
+                for said in run_priced(&spec).unwrap().findings {
+                    let soonest = said.split_once(" at the median, against ").map(|(before, after)| {
+                        let fast = before.rsplit(": ").next().unwrap();
+                        (fast.to_owned(), after.split(" with ").next().unwrap().to_owned())
+                    });
+                    assert!(soonest.is_none_or(|(fast, slow)| fast != slow), "{said}");
+                    if let Some((why, _)) =
+                        said.strip_prefix("Reuse does not explain it (").and_then(|s| s.split_once(')'))
+                    {
+                        assert!(why.split_once(" against ").is_none_or(|(high, low)| high != low), "{said}");
+                    }
+                }
+            }
+        }
+    }
+}
