@@ -5,6 +5,7 @@
 //! | [`args`] | what can be asked |
 //! | [`source`] | from a preset's name, a file or an address to a spec |
 //! | [`run`] | running a spec and writing what came out |
+//! | [`summary`] | a report as a person reads it |
 //! | [`table`] | text tables |
 //! | [`list`] | what can be chosen |
 //! | [`model`] | runs with the real model, behind the feature `tinygpt` |
@@ -16,6 +17,7 @@ mod list;
 mod model;
 mod run;
 mod source;
+mod summary;
 mod table;
 
 use args::{Args, Command};

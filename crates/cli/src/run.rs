@@ -1,15 +1,14 @@
 //! Runs a spec and writes what came out.
 
 use crate::args::{Format, RunArgs};
-use crate::table::Table;
-use crate::{Failure, model, source};
-use servelab_lab::{Session, chart, words};
+use crate::{Failure, model, source, summary};
+use servelab_lab::{Session, chart};
 use servelab_spec::csv::report_csv;
 use servelab_spec::experiment::ExecutionMode;
 use servelab_spec::protocol::ChartRequest;
-use servelab_spec::report::Report;
-use std::fs;
+use std::fs::File;
 use std::io::Write;
+use std::path::{Path, PathBuf};
 
 pub(crate) fn run(args: &RunArgs, out: &mut impl Write) -> Result<(), Failure> {
     let spec = source::spec(args)?;
@@ -18,6 +17,11 @@ pub(crate) fn run(args: &RunArgs, out: &mut impl Write) -> Result<(), Failure> {
     if args.record.is_some() && spec.execution.mode == ExecutionMode::Priced {
         return Err(Failure::Request("--record: only a run with the real model has a record".into()));
     }
+    // Likewise a file that cannot be written.
+    let charts = (charts.into_iter())
+        .map(|(request, file)| Ok((request, Output::open(Path::new(file))?)))
+        .collect::<Result<Vec<_>, Failure>>()?;
+    let record = args.record.as_deref().map(Output::open).transpose()?;
     let failed = |error: servelab_lab::RunError| match error.field() {
         Some(_) => Failure::Request(error.to_string()),
         None => Failure::Run(error.to_string()),
@@ -29,18 +33,46 @@ pub(crate) fn run(args: &RunArgs, out: &mut impl Write) -> Result<(), Failure> {
         while !session.advance(u32::MAX).map_err(failed)?.done {}
     }
     let report = session.report();
+    // The report first: a disk that is full by now must not cost the run.
+    match args.format {
+        Format::Table => summary::write(&report, out)?,
+        Format::Json => write_json(&report, out)?,
+        Format::Csv => write!(out, "{}", report_csv(&report))?,
+    }
+    out.flush()?;
     for (request, file) in charts {
         let chart = session.chart(&request).map_err(|error| Failure::Request(error.to_string()))?;
-        fs::write(file, chart.svg).map_err(|error| Failure::Run(format!("{file}: {error}")))?;
+        file.write(&chart.svg)?;
     }
-    if let (Some(path), Some(recording)) = (&args.record, session.recording()) {
+    if let (Some(file), Some(recording)) = (record, session.recording()) {
         let text = serde_json::to_string(&recording).map_err(|error| Failure::Run(error.to_string()))?;
-        fs::write(path, text).map_err(|error| Failure::Run(format!("{}: {error}", path.display())))?;
+        file.write(&text)?;
     }
-    match args.format {
-        Format::Table => write_table(&report, out),
-        Format::Json => write_json(&report, out),
-        Format::Csv => Ok(write!(out, "{}", report_csv(&report))?),
+    Ok(())
+}
+
+/// A file opened before the run and filled after it.
+struct Output {
+    file: File,
+    path: PathBuf,
+}
+
+impl Output {
+    /// What is in the file stays until there is something to put there.
+    fn open(path: &Path) -> Result<Self, Failure> {
+        let opened = File::options().write(true).create(true).truncate(false).open(path);
+        let file = opened.map_err(|error| Failure::Run(format!("{}: {error}", path.display())))?;
+        Ok(Output { file, path: path.to_owned() })
+    }
+
+    fn write(mut self, text: &str) -> Result<(), Failure> {
+        let cut = match self.file.metadata() {
+            // A device or a pipe has no length to cut.
+            Ok(metadata) if !metadata.is_file() => Ok(()),
+            _ => self.file.set_len(0),
+        };
+        let written = cut.and_then(|()| self.file.write_all(text.as_bytes()));
+        written.map_err(|error| Failure::Run(format!("{}: {error}", self.path.display())))
     }
 }
 
@@ -62,93 +94,4 @@ fn chart_request<'a>(args: &RunArgs, chart: &'a str) -> Result<(ChartRequest, &'
     // Drawing nothing finds every fault of the request.
     chart::draw(&request, &[], &Default::default()).map_err(|error| Failure::Request(error.to_string()))?;
     Ok((request, file))
-}
-
-fn write_table(report: &Report, out: &mut impl Write) -> Result<(), Failure> {
-    let (w, spec) = (&report.workload, &report.spec);
-    writeln!(
-        out,
-        "{}, seed {}: {} requests of {} tenants at {}/s on {} replicas; steps {}, {}",
-        spec.preset,
-        spec.seed,
-        w.requests,
-        w.tenants.len(),
-        words::digits(w.rate_per_s),
-        spec.replicas,
-        report.cost.source,
-        report.cost.device
-    )?;
-    writeln!(
-        out,
-        "good: TTFT ≤ {} and ITL ≤ {}; at most {} of the prompt tokens can be reused\n",
-        words::duration(spec.slo.ttft_s),
-        words::duration(spec.slo.itl_s),
-        words::percent(w.ceiling.ratio)
-    )?;
-    let mut table = Table::new(&[
-        "policy",
-        "TTFT p50",
-        "p95",
-        "p99",
-        "ITL p50",
-        "p95",
-        "output/s",
-        "good/s",
-        "good",
-        "late",
-        "slow gaps",
-        "reuse",
-        "imbalance",
-        "of work",
-        "KV peak",
-        "evicted",
-        "preempted",
-    ]);
-    for p in &report.policies {
-        table.row(vec![
-            p.label.clone(),
-            words::duration(p.ttft_s.p50),
-            words::duration(p.ttft_s.p95),
-            words::duration(p.ttft_s.p99),
-            words::duration(p.itl_s.p50),
-            words::duration(p.itl_s.p95),
-            format!("{:.1}", p.output_tokens_per_s),
-            format!("{:.2}", p.goodput.per_s),
-            format!("{}/{}", p.goodput.good, p.requests.total),
-            p.goodput.ttft_misses.to_string(),
-            p.goodput.itl_misses.to_string(),
-            format!("{:.1} %", 100.0 * p.reuse.ratio),
-            format!("{:.2}", p.imbalance.assignments),
-            format!("{:.2}", p.imbalance.uncached_tokens),
-            format!("{:.0} %", 100.0 * p.kv_peak),
-            p.evictions.to_string(),
-            p.preemptions.to_string(),
-        ]);
-    }
-    table.write(out)?;
-    if !report.findings.is_empty() {
-        writeln!(out)?;
-    }
-    for finding in &report.findings {
-        writeln!(out, "{finding}")?;
-    }
-    if let Some(p) = &report.cost.prediction {
-        writeln!(
-            out,
-            "The fitted cost model misses a step by {} at the median ({} at p95); on one schedule it gives TTFT {} against {} measured, ITL {} against {}.",
-            words::percent(p.step_error_p50),
-            words::percent(p.step_error_p95),
-            words::duration(p.ttft_fitted_s),
-            words::duration(p.ttft_measured_s),
-            words::duration(p.itl_fitted_s),
-            words::duration(p.itl_measured_s)
-        )?;
-        if p.is_poor() {
-            writeln!(out, "That is a poor fit, as on a machine busy with other things: take the times as rough.")?;
-        }
-    }
-    if let Some(fallback) = &report.cost.fallback {
-        writeln!(out, "{fallback}")?;
-    }
-    Ok(())
 }

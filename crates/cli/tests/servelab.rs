@@ -85,6 +85,34 @@ fn tables_and_rows_say_the_same() {
     assert_eq!(parts, 2464);
 }
 
+/// The cell of the row that starts with `label` under the first column called `head`; columns stand at least two blanks apart.
+fn cell(table: &str, label: &str, head: &str) -> Option<String> {
+    let split = |line: &str| {
+        line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).map(String::from).collect::<Vec<_>>()
+    };
+    let heads = split(table.lines().find(|line| line.starts_with("policy"))?);
+    let row = split(table.lines().find(|line| line.starts_with(label))?);
+    assert_eq!(heads.len(), row.len(), "{table}");
+    heads.iter().position(|cell| cell == head).map(|at| row[at].clone())
+}
+
+#[test]
+fn what_has_no_value_is_a_dash_and_refusals_have_a_column() {
+    let nobody = text(&["run", "multi-tenant", "--set", "engine.blocks=1"]);
+    for head in ["TTFT p50", "p95", "p99", "ITL p50", "reuse", "imbalance", "of work"] {
+        assert_eq!(cell(&nobody, "Round-robin", head).unwrap(), "–", "{head}\n{nobody}");
+    }
+    assert_eq!(cell(&nobody, "Round-robin", "refused").unwrap(), "300");
+    assert!(nobody.contains("No request was served: "), "{nobody}");
+    let some = text(&["run", "multi-tenant", "--set", "engine.blocks=28"]);
+    let report = text(&["run", "multi-tenant", "--set", "engine.blocks=28", "--format", "json"]);
+    let report: Value = serde_json::from_str(&report).unwrap();
+    let rejected = report["policies"][2]["requests"]["rejected"].as_u64().unwrap();
+    assert_eq!(cell(&some, "Prefix affinity", "refused").unwrap(), rejected.to_string());
+    assert_ne!(cell(&some, "Prefix affinity", "TTFT p50").unwrap(), "–");
+    assert_eq!(cell(&text(&["run", "book-trace"]), "Round-robin", "refused"), None);
+}
+
 #[test]
 fn charts_are_written() {
     let file = scratch("ttft.svg");
@@ -92,6 +120,13 @@ fn charts_are_written() {
     text(&["run", "book-trace", "--chart", &chart, "--chart-size", "500x300", "--dark"]);
     let svg = std::fs::read_to_string(&file).unwrap();
     assert!(svg.starts_with("<svg") && svg.contains("width=\"500\" height=\"300\"") && svg.contains("Round-robin"));
+    // Nothing is left of a longer file that stood there.
+    std::fs::write(&file, "x".repeat(1 << 20)).unwrap();
+    text(&["run", "book-trace", "--chart", &chart, "--chart-size", "500x300", "--dark"]);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), svg);
+    if cfg!(unix) {
+        text(&["run", "book-trace", "--chart", "ttft_cdf=/dev/null"]);
+    }
 }
 
 #[test]
@@ -141,7 +176,12 @@ fn refusals_say_what_would_do_and_leave_with_status_2() {
     std::fs::write(&file, "{").unwrap();
     refused(&["run", file.to_str().unwrap()], 2);
     // A folder that is not there is no fault of the request.
-    refused(&["run", "book-trace", "--chart", "ttft_cdf=/nowhere/at/all.svg"], 1);
+    let nowhere = "ttft_cdf=/nowhere/at/all.svg";
+    assert!(refused(&["run", "book-trace", "--chart", nowhere], 1).contains("/nowhere/at/all.svg"));
+    // It is found before the run: this one would take minutes.
+    let began = std::time::Instant::now();
+    refused(&["run", "datacenter", "--set", "workload.requests=500000", "--chart", nowhere], 1);
+    assert!(began.elapsed().as_secs() < 30, "{:?}", began.elapsed());
 }
 
 #[cfg(not(feature = "tinygpt"))]

@@ -1,0 +1,105 @@
+//! A report as a person reads it on a terminal.
+
+use crate::Failure;
+use crate::table::Table;
+use servelab_lab::words;
+use servelab_spec::report::{PolicyReport, Quantiles, Report};
+use std::io::Write;
+
+/// Stands for a figure that nothing was there to give: a policy that served nobody has no TTFT.
+const NONE: &str = "–";
+
+/// What ran, a row for each policy, and what was found.
+pub(crate) fn write(report: &Report, out: &mut impl Write) -> Result<(), Failure> {
+    let (w, spec) = (&report.workload, &report.spec);
+    writeln!(
+        out,
+        "{}, seed {}: {} requests of {} tenants at {}/s on {} replicas; steps {}, {}",
+        spec.preset,
+        spec.seed,
+        w.requests,
+        w.tenants.len(),
+        words::digits(w.rate_per_s),
+        spec.replicas,
+        report.cost.source,
+        report.cost.device
+    )?;
+    writeln!(
+        out,
+        "good: TTFT ≤ {} and ITL ≤ {}; at most {} of the prompt tokens can be reused\n",
+        words::duration(spec.slo.ttft_s),
+        words::duration(spec.slo.itl_s),
+        words::percent(w.ceiling.ratio)
+    )?;
+    policies(report).write(out)?;
+    if !report.findings.is_empty() {
+        writeln!(out)?;
+    }
+    for finding in &report.findings {
+        writeln!(out, "{finding}")?;
+    }
+    if let Some(p) = &report.cost.prediction {
+        writeln!(
+            out,
+            "The fitted cost model misses a step by {} at the median ({} at p95); on one schedule it gives TTFT {} against {} measured, ITL {} against {}.",
+            words::percent(p.step_error_p50),
+            words::percent(p.step_error_p95),
+            words::duration(p.ttft_fitted_s),
+            words::duration(p.ttft_measured_s),
+            words::duration(p.itl_fitted_s),
+            words::duration(p.itl_measured_s)
+        )?;
+        if p.is_poor() {
+            writeln!(out, "That is a poor fit, as on a machine busy with other things: take the times as rough.")?;
+        }
+    }
+    if let Some(fallback) = &report.cost.fallback {
+        writeln!(out, "{fallback}")?;
+    }
+    Ok(())
+}
+
+/// A column: its head and what stands there for a policy, if anything does.
+type Column = (&'static str, fn(&PolicyReport) -> Option<String>);
+
+const COLUMNS: [Column; 17] = [
+    ("refused", |p| Some(p.requests.rejected.to_string())),
+    ("TTFT p50", |p| time(&p.ttft_s, p.ttft_s.p50)),
+    ("p95", |p| time(&p.ttft_s, p.ttft_s.p95)),
+    ("p99", |p| time(&p.ttft_s, p.ttft_s.p99)),
+    ("ITL p50", |p| time(&p.itl_s, p.itl_s.p50)),
+    ("p95", |p| time(&p.itl_s, p.itl_s.p95)),
+    ("output/s", |p| Some(format!("{:.1}", p.output_tokens_per_s))),
+    ("good/s", |p| Some(format!("{:.2}", p.goodput.per_s))),
+    ("good", |p| Some(format!("{}/{}", p.goodput.good, p.requests.total))),
+    ("late", |p| Some(p.goodput.ttft_misses.to_string())),
+    ("slow gaps", |p| Some(p.goodput.itl_misses.to_string())),
+    ("reuse", |p| (p.reuse.prompt_tokens > 0).then(|| format!("{:.1} %", 100.0 * p.reuse.ratio))),
+    ("imbalance", |p| busy(p).then(|| format!("{:.2}", p.imbalance.assignments))),
+    ("of work", |p| busy(p).then(|| format!("{:.2}", p.imbalance.uncached_tokens))),
+    ("KV peak", |p| Some(format!("{:.0} %", 100.0 * p.kv_peak))),
+    ("evicted", |p| Some(p.evictions.to_string())),
+    ("preempted", |p| Some(p.preemptions.to_string())),
+];
+
+fn time(of: &Quantiles, value: f64) -> Option<String> {
+    (of.n > 0).then(|| words::duration(value))
+}
+
+/// Some replica was given something.
+fn busy(policy: &PolicyReport) -> bool {
+    policy.replicas.iter().any(|replica| replica.assignments > 0)
+}
+
+fn policies(report: &Report) -> Table {
+    let refused = report.policies.iter().any(|policy| policy.requests.rejected > 0);
+    // Nothing refused is nothing to tell.
+    let columns = || COLUMNS.iter().filter(|(head, _)| refused || *head != "refused");
+    let head: Vec<&str> = std::iter::once("policy").chain(columns().map(|(head, _)| *head)).collect();
+    let mut table = Table::new(&head);
+    for policy in &report.policies {
+        let cells = columns().map(|(_, cell)| cell(policy).unwrap_or_else(|| NONE.into()));
+        table.row(std::iter::once(policy.label.clone()).chain(cells).collect());
+    }
+    table
+}
