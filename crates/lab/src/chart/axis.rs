@@ -74,11 +74,19 @@ fn step(at_least: f64) -> f64 {
     fits.copied().unwrap_or(10.0) * power
 }
 
-/// A tick's text, with as many decimals as the distance between ticks needs.
+/// A tick's text, with as many decimals as the distance between ticks needs; a tick alone has those of its own.
 pub fn tick_text(value: f64, ticks: &[f64]) -> String {
-    let gap = ticks.windows(2).map(|pair| pair[1] - pair[0]).next().unwrap_or(1.0);
-    let decimals = (-libm::floor(libm::log10(gap.max(1e-12)) + 1e-9)).clamp(0.0, 12.0) as usize;
-    let text = format!("{value:.decimals$}");
+    let text = match ticks {
+        [first, second, ..] => {
+            let gap = (second - first).max(1e-12);
+            let decimals = (-libm::floor(libm::log10(gap) + 1e-9)).clamp(0.0, 12.0) as usize;
+            format!("{value:.decimals$}")
+        }
+        _ => {
+            let text = format!("{value:.9}");
+            text.trim_end_matches('0').trim_end_matches('.').to_owned()
+        }
+    };
     if text.trim_start_matches('-').chars().all(|c| c == '0' || c == '.') { "0".into() } else { text }
 }
 

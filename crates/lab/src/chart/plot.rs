@@ -99,12 +99,29 @@ pub(super) fn render(request: &ChartRequest, picture: &Picture) -> Chart {
     }
 }
 
+/// Least share of the whole x axis that can be zoomed to: below it, ticks differ only in digits that no label has room for.
+const LEAST_SHARE: f64 = 1e-6;
+/// The resolution of the clock, seconds: nothing is to be seen below it.
+const TICK_OF_CLOCK: f64 = 1e-9;
+
+/// The part of an axis from 0 to `whole` that `asked` covers, grown to what can be told apart. Shown units, of which `scale` are a second.
+fn zoomed(asked: (f64, f64), whole: f64, scale: f64) -> (f64, f64) {
+    let (low, high) = (asked.0.clamp(0.0, whole), asked.1.clamp(0.0, whole));
+    let least = (LEAST_SHARE * whole).max(TICK_OF_CLOCK * scale).min(whole);
+    if high - low >= least {
+        return (low, high);
+    }
+    let low = (low + (high - low) / 2.0 - least / 2.0).clamp(0.0, whole - least);
+    (low, low + least)
+}
+
 /// Ranges in shown units. Both axes start at zero unless the request zooms; y then fits what is in sight.
 fn ranges(request: &ChartRequest, picture: &Picture) -> ((f64, f64), (f64, f64)) {
     let (x_scale, y_scale) = (picture.x_unit.scale(), picture.y_unit.scale());
     let all = || picture.strokes.iter().flat_map(|stroke| &stroke.points);
     let largest_x = all().fold(0.0f64, |max, point| max.max(point.0)) * x_scale;
-    let x = request.range.unwrap_or((0.0, if largest_x > 0.0 { largest_x } else { 1.0 }));
+    let whole = if largest_x > 0.0 { largest_x } else { 1.0 };
+    let x = request.range.map_or((0.0, whole), |asked| zoomed(asked, whole, x_scale));
     let seen = all().filter(|point| point.0 * x_scale >= x.0 && point.0 * x_scale <= x.1);
     let largest_y = seen.fold(0.0f64, |max, point| max.max(point.1));
     let top = largest_y.max(picture.y_at_least) * y_scale;

@@ -115,6 +115,33 @@ fn a_range_zooms() {
 }
 
 #[test]
+fn a_range_stays_within_the_data_and_its_ticks_differ() {
+    let whole = draw_all(&two(), |_| {});
+    for (index, chart) in whole.iter().enumerate() {
+        let end = chart.x.1;
+        let zoom = |low: f64, high: f64| draw_all(&two(), |r| r.range = Some((low, high))).swap_remove(index).x;
+        assert_eq!(zoom(-10.0 * end, 10.0 * end), (0.0, end));
+        assert_eq!(zoom(-end, end / 2.0), (0.0, end / 2.0));
+        assert_eq!(zoom(2.0 * end, 3.0 * end).1, end, "beyond: its last piece");
+        let (low, high) = zoom(end / 2.0, end / 2.0 * (1.0 + 1e-13));
+        assert!(low < end / 2.0 && high > end / 2.0 && high - low >= 0.999e-6 * end, "{low} to {high}");
+    }
+    // Texts of ticks along x, out of the picture: all in the row above the axis' name.
+    for (at, width) in [(3.21, 1.0), (3.21, 1e-3), (9.87, 1e-5), (0.1, 1e-9), (5.0, 0.0f64.next_up())] {
+        let range = Some((at, at + f64::max(width, at * 1e-15)));
+        let chart = draw(&ChartRequest { range, ..request("ttft_over_time") }, &two(), &SloSpec::default()).unwrap();
+        let row = format!("y=\"{:.1}\"", chart.area[1] + chart.area[3] + 4.0 + svg::TEXT);
+        let texts = chart.svg.split("<text").filter(|text| text.contains(&row) && text.contains("\"middle\""));
+        let labels: Vec<&str> = texts.map(|text| text.split(['>', '<']).nth(1).unwrap()).collect();
+        assert!(labels.len() >= 2, "{labels:?} {}", chart.svg);
+        let values: Vec<f64> = labels.iter().map(|label| label.parse().unwrap()).collect();
+        assert!(values.windows(2).all(|pair| pair[0] < pair[1]), "{labels:?}");
+        assert!(values.iter().all(|v| (chart.x.0 - 1e-7..=chart.x.1 + 1e-7).contains(v)), "{labels:?} {:?}", chart.x);
+    }
+    assert_eq!(axis::tick_text(0.5, &[0.5]), "0.5", "not rounded to a whole number");
+}
+
+#[test]
 fn what_cannot_be_drawn_is_refused() {
     let slo = SloSpec::default();
     let refused = |request: ChartRequest| draw(&request, &two(), &slo).unwrap_err().field;
