@@ -1,7 +1,8 @@
 //! What can be chosen: policies, presets, cost models and settings, with the words that explain them. The
 //! registries yield it; page, CLI, docs and tests read it.
 
-use crate::experiment::{Coefficients, Spec};
+use crate::experiment::{Coefficients, PolicySpec, Spec};
+use crate::validate::SpecError;
 use serde::{Deserialize, Serialize};
 
 /// Everything that can be chosen.
@@ -99,4 +100,156 @@ pub struct CostInfo {
     pub efficiency: f64,
     /// The coefficients.
     pub coefficients: Coefficients,
+}
+
+impl Catalog {
+    /// Checks a spec wholly, as the lab will before it runs it: its limits, and that its policies, their parameters and its cost model exist.
+    ///
+    /// # Errors
+    /// The first field at fault.
+    pub fn check(&self, spec: &Spec) -> Result<(), SpecError> {
+        spec.validate()?;
+        for policy in &spec.policies {
+            self.check_policy(policy)?;
+        }
+        self.check_cost(spec)
+    }
+
+    /// The spec with what does not exist here left out or set back to `base`, and a sentence for each: an address made elsewhere still opens.
+    pub fn repair(&self, mut spec: Spec, base: &Spec) -> (Spec, Vec<String>) {
+        let mut said = Vec::new();
+        spec.policies.retain_mut(|policy| {
+            while let Err(error) = self.check_policy(policy) {
+                said.push(format!("Left out: {error}."));
+                let parameter = error.field.rsplit('.').next().unwrap_or_default();
+                if policy.params.remove(parameter).is_none() {
+                    return false;
+                }
+            }
+            true
+        });
+        if spec.policies.is_empty() {
+            spec.policies.clone_from(&base.policies);
+        }
+        if let Err(error) = self.check_cost(&spec) {
+            said.push(format!("Left out: {error}."));
+            spec.execution.cost.clone_from(&base.execution.cost);
+            spec.execution.coefficients = base.execution.coefficients;
+        }
+        (spec, said)
+    }
+
+    fn check_policy(&self, policy: &PolicySpec) -> Result<(), SpecError> {
+        let Some(info) = self.policies.iter().find(|info| info.name == policy.name) else {
+            let known: Vec<&str> = self.policies.iter().map(|info| info.name.as_str()).collect();
+            return Err(SpecError::new("policies", &policy.name, format!("accepted are {}", known.join(", "))));
+        };
+        for (name, &value) in &policy.params {
+            let field = format!("policies.{}.{name}", policy.name);
+            match info.params.iter().find(|param| param.name == *name) {
+                Some(param) => param.check(&field, value)?,
+                None => {
+                    let known: Vec<&str> = info.params.iter().map(|param| param.name.as_str()).collect();
+                    let accepted = if known.is_empty() {
+                        "it has none".into()
+                    } else {
+                        format!("accepted are {}", known.join(", "))
+                    };
+                    return Err(SpecError::new(field, "a parameter of this name", accepted));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_cost(&self, spec: &Spec) -> Result<(), SpecError> {
+        let name = &spec.execution.cost;
+        if name == "custom" || self.costs.iter().any(|cost| cost.name == *name) {
+            return Ok(());
+        }
+        let known: Vec<&str> = self.costs.iter().map(|cost| cost.name.as_str()).collect();
+        Err(SpecError::new("execution.cost", name, format!("accepted are {}, custom", known.join(", "))))
+    }
+}
+
+impl ParamInfo {
+    /// Checks a value of it, which `field` names in the message.
+    ///
+    /// # Errors
+    /// When it is out of range, or not whole where it has to be.
+    pub fn check(&self, field: &str, value: f64) -> Result<(), SpecError> {
+        let whole = !matches!(self.kind, ParamKind::Number);
+        if value >= self.min && value <= self.max && (!whole || value.fract() == 0.0) {
+            return Ok(());
+        }
+        // A number of three hundred digits says no more than this one.
+        let found = if value.abs() < 1e15 { value.to_string() } else { format!("{value:e}") };
+        let (what, unit) = (if whole { "whole numbers" } else { "numbers" }, &self.unit);
+        let accepted = format!("accepted are {what} from {} to {} {unit}", self.min, self.max);
+        Err(SpecError::new(field, found, accepted.trim_end()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn param(kind: ParamKind, min: f64, max: f64) -> ParamInfo {
+        let (name, label, help) = ("ratio".into(), "Ratio".into(), String::new());
+        ParamInfo { name, label, unit: "× mean".into(), default: min, min, max, step: 1.0, kind, help }
+    }
+
+    fn catalog() -> Catalog {
+        let policy = |name: &str, params| PolicyInfo {
+            name: name.into(),
+            label: name.into(),
+            summary: String::new(),
+            reads: String::new(),
+            fails: String::new(),
+            params,
+        };
+        let policies =
+            vec![policy("round_robin", vec![]), policy("guarded", vec![param(ParamKind::Number, 1.0, 1000.0)])];
+        let cost = CostInfo {
+            name: Spec::default().execution.cost,
+            label: String::new(),
+            source: String::new(),
+            efficiency: 1.0,
+            coefficients: Coefficients::default(),
+        };
+        Catalog { version: 1, policies, presets: vec![], costs: vec![cost], settings: vec![] }
+    }
+
+    #[test]
+    fn what_is_out_of_range_or_unknown_is_named() {
+        let check = |policy| {
+            let spec = Spec { policies: vec![policy], ..Spec::default() };
+            catalog().check(&spec).map_err(|error| error.field)
+        };
+        assert_eq!(check(PolicySpec::named("guarded").with("ratio", 2.5)), Ok(()));
+        assert_eq!(check(PolicySpec::named("psychic")), Err("policies".into()));
+        for value in [0.5, -5.0, 1e9, 1e300, f64::NAN] {
+            let refused = check(PolicySpec::named("guarded").with("ratio", value));
+            assert_eq!(refused, Err("policies.guarded.ratio".into()), "{value}");
+        }
+        assert_eq!(check(PolicySpec::named("round_robin").with("x", 1.0)), Err("policies.round_robin.x".into()));
+        let whole = param(ParamKind::Integer, 1.0, 9.0);
+        assert!(whole.check("n", 3.0).is_ok() && whole.check("n", 3.5).is_err());
+        assert!(whole.check("n", 1e300).is_err_and(|error| error.to_string().len() < 100));
+    }
+
+    #[test]
+    fn a_foreign_spec_still_opens() {
+        let policies = vec![
+            PolicySpec::named("psychic"),
+            PolicySpec::named("guarded").with("ratio", 0.0).with("mood", 1.0),
+            PolicySpec::named("round_robin"),
+        ];
+        let mut spec = Spec { policies, ..Spec::default() };
+        spec.execution.cost = "abacus".into();
+        let (repaired, said) = catalog().repair(spec, &Spec::default());
+        assert_eq!(repaired.policies, [PolicySpec::named("guarded"), PolicySpec::named("round_robin")]);
+        assert_eq!(said.len(), 4, "{said:?}");
+        assert!(catalog().check(&repaired).is_ok());
+    }
 }

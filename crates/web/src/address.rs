@@ -22,7 +22,13 @@ fn hash() -> String {
 pub(crate) fn read(catalog: &Catalog) -> (Spec, Vec<String>) {
     match hash().as_str() {
         "" | "#" => (catalog.presets.first().map_or_else(Spec::default, |preset| preset.spec.clone()), Vec::new()),
-        hash => patch::decode(hash, &catalog.presets),
+        hash => {
+            let (spec, mut said) = patch::decode(hash, &catalog.presets);
+            let base = catalog.presets.iter().find(|preset| preset.name == spec.preset).map(|preset| &preset.spec);
+            let (spec, more) = catalog.repair(spec, base.unwrap_or(&Spec::default()));
+            said.extend(more);
+            (spec, said)
+        }
     }
 }
 
@@ -64,6 +70,10 @@ pub(crate) fn watch(app: App) {
                 scheduled.set_value(false);
                 if let Some(url) = fragment(app).filter(|url| *url != hash()) {
                     write(&url, false);
+                    // A bare address has its preset written into it: that is where *back* leads.
+                    if committed.with_value(String::is_empty) {
+                        committed.set_value(url);
+                    }
                 }
             },
             REWRITE_EVERY,

@@ -20,7 +20,7 @@ const CANCEL_PATIENCE: Duration = Duration::from_secs(5);
 /// Runs the draft.
 pub(crate) fn start(app: App) {
     let spec = app.draft.get_untracked();
-    if let Err(error) = spec.validate() {
+    if let Some(error) = untrack(|| app.draft_error()) {
         fail(app, Failure { message: error.to_string(), field: Some(error.field), crashed: false });
         return;
     }

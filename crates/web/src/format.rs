@@ -185,7 +185,8 @@ mod tests {
         assert_eq!(plain(percent(0.2352)), "23.5 %");
         assert_eq!(plain(percent(1.0)), "100 %");
         assert_eq!(Unit::of([0.2, 0.04]), Unit::Milli);
-        assert_eq!(Unit::of([1.2, 0.04]).show(0.04), "0.04");
+        assert_eq!(Unit::of([1.2, 0.04]).show(0.04), "40.0");
+        assert_eq!(Unit::of([12.0, 0.04]).show(1.25), "1.25");
         assert_eq!(plain(bytes(310_400.0)), "310 kB");
     }
 }

@@ -298,7 +298,12 @@ impl App {
 
     /// What is wrong with the draft, if anything is.
     pub(crate) fn draft_error(&self) -> Option<SpecError> {
-        self.draft.with(|draft| draft.validate().err())
+        self.draft.with(|draft| {
+            self.catalog.with(|catalog| match catalog {
+                Some(catalog) => catalog.check(draft).err(),
+                None => draft.validate().err(),
+            })
+        })
     }
 
     /// A policy's name for people, with what it was given.

@@ -42,6 +42,7 @@ texts! {
     LOADING = "loading";
     RUNNING = "running";
     DONE = "done";
+    STOPPED = "stopped";
     FAILED = "failed";
     PROGRESS = "Share of the run that is done";
     PARTIAL_SHORT = "cancelled; what had finished is kept";
@@ -231,6 +232,10 @@ pub(crate) fn stage_words(stage: &str) -> &'static str {
 pub(crate) fn running_detail(stage: &str, policy: &str, at: &str, left: Option<String>) -> String {
     let left = left.map(|left| format!(", about {left} left")).unwrap_or_default();
     if stage.is_empty() { format!("{policy}, at {at}{left}") } else { format!("{stage}{left}") }
+}
+
+pub(crate) fn more_notices(more: usize) -> String {
+    format!("And {more} more.")
 }
 
 pub(crate) fn moved_to_cpu(reason: &str) -> String {

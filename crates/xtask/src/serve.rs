@@ -1,11 +1,14 @@
 //! A static file server on the loopback interface, for looking at the page and for the end-to-end tests.
 
 use std::fs;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::{Component, Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::Scope;
+use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
-use tiny_http::{Header, Method, Response, Server, StatusCode};
 
 use crate::bundle::{self, Page};
 use crate::context::Context;
@@ -31,8 +34,12 @@ pub(crate) struct Args {
 /// How many ports after the wanted one are tried.
 const TRIES: u16 = 50;
 
-/// Threads answering requests; a page loads a handful of files at once.
-const THREADS: usize = 4;
+/// A connection that says nothing for so long is closed; until then it costs a sleeping thread.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Headers and bytes of a request; browsers send a tenth of that to a page without cookies.
+const MOST_HEADERS: usize = 100;
+const LONGEST_REQUEST: usize = 64 * 1024;
 
 /// Builds, serves and prints the address, until it is stopped.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<()> {
@@ -51,11 +58,14 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<()> {
 }
 
 /// A folder being served.
+///
+/// A thread for each connection, and one request a connection: browsers open connections ahead of need and leave them idle, and a pool
+/// of threads can then hold a request back behind one until the browser gives it up, five minutes later.
 pub(crate) struct Site {
-    server: Server,
+    listener: TcpListener,
     folder: PathBuf,
     /// Sent with every file.
-    headers: Vec<Header>,
+    headers: String,
     address: SocketAddr,
 }
 
@@ -64,12 +74,17 @@ impl Site {
     pub(crate) fn open(folder: &Path, port: u16) -> Result<Self> {
         let index = fs::read_to_string(folder.join("index.html"))
             .map_err(|error| anyhow!("{} holds no page: {error}; run `cargo xtask build`", folder.display()))?;
-        let (server, address) = listen(port)?;
-        let mut headers = vec![header("Cache-Control", "no-cache")?, header("X-Content-Type-Options", "nosniff")?];
+        let mut headers = "Cache-Control: no-cache\r\nX-Content-Type-Options: nosniff\r\n".to_owned();
         if let Some(policy) = content_security_policy(&index) {
-            headers.push(header("Content-Security-Policy", &policy)?);
+            if !policy.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
+                bail!(
+                    "the page's content-security policy cannot travel in a header, which carries ASCII only: {policy}"
+                );
+            }
+            headers.push_str(&format!("Content-Security-Policy: {policy}\r\n"));
         }
-        Ok(Self { server, folder: folder.to_path_buf(), headers, address })
+        let (listener, address) = listen(port)?;
+        Ok(Self { listener, folder: folder.to_path_buf(), headers, address })
     }
 
     pub(crate) fn address(&self) -> String {
@@ -78,65 +93,90 @@ impl Site {
 
     /// Answers in the background while `work` runs.
     pub(crate) fn answer_during<T>(&self, work: impl FnOnce() -> T) -> T {
+        let ended = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            for _ in 0..THREADS {
-                scope.spawn(|| self.answer());
-            }
+            scope.spawn(|| self.answer(scope, &ended));
             let result = work();
-            for _ in 0..THREADS {
-                self.server.unblock();
-            }
+            ended.store(true, Ordering::SeqCst);
+            // The listener waits for a connection; this one tells it to look at the flag.
+            let _ = TcpStream::connect(self.address);
             result
         })
     }
 
     fn answer_forever(&self) {
-        std::thread::scope(|scope| {
-            for _ in 0..THREADS {
-                scope.spawn(|| self.answer());
-            }
-        });
+        std::thread::scope(|scope| self.answer(scope, &AtomicBool::new(false)));
     }
 
-    fn answer(&self) {
-        for request in self.server.incoming_requests() {
-            let reply = match request.method() {
-                Method::Get | Method::Head => self.reply(request.url()),
-                _ => Response::from_data(b"only GET and HEAD\n".to_vec()).with_status_code(StatusCode(405)),
-            };
+    fn answer<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>, ended: &AtomicBool) {
+        for stream in self.listener.incoming() {
+            if ended.load(Ordering::SeqCst) {
+                return;
+            }
             // A browser that went away is no error of ours.
-            let _ = request.respond(reply);
+            let Ok(stream) = stream else { continue };
+            scope.spawn(move || self.converse(stream));
         }
     }
 
-    fn reply(&self, url: &str) -> Response<std::io::Cursor<Vec<u8>>> {
+    /// One request and its answer.
+    fn converse(&self, mut stream: TcpStream) -> Option<()> {
+        stream.set_read_timeout(Some(PATIENCE)).ok()?;
+        let reply = match read_request(&mut stream)? {
+            (method, url) if method == "GET" || method == "HEAD" => self.reply(&url, method == "HEAD"),
+            _ => short(405, "Method Not Allowed"),
+        };
+        stream.write_all(&reply).ok()?;
+        stream.shutdown(Shutdown::Write).ok()
+    }
+
+    fn reply(&self, url: &str, head: bool) -> Vec<u8> {
         let found = local_path(url)
             .map(|path| self.folder.join(path))
             .and_then(|path| fs::read(&path).ok().map(|content| (path, content)));
-        let Some((path, content)) = found else {
-            return Response::from_data(b"not found\n".to_vec()).with_status_code(StatusCode(404));
-        };
-        let mut reply = Response::from_data(content);
-        for header in self.headers.iter().cloned().chain(header("Content-Type", media_type(&path))) {
-            reply.add_header(header);
+        let Some((path, content)) = found else { return short(404, "Not Found") };
+        let (kind, length, headers) = (media_type(&path), content.len(), &self.headers);
+        let mut reply = format!(
+            "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n{headers}\r\n"
+        )
+        .into_bytes();
+        if !head {
+            reply.extend(content);
         }
         reply
     }
 }
 
-fn header(name: &str, value: &str) -> Result<Header> {
-    Header::from_bytes(name, value)
-        .map_err(|()| anyhow!("{name} cannot carry {value:?}: only ASCII travels in a header"))
+/// Method and target of a request; `None` when none comes, or something else.
+fn read_request(stream: &mut TcpStream) -> Option<(String, String)> {
+    let mut received = Vec::new();
+    let mut part = [0; 4096];
+    loop {
+        let count = stream.read(&mut part).ok().filter(|count| *count > 0)?;
+        received.extend_from_slice(&part[..count]);
+        let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
+        let mut request = httparse::Request::new(&mut headers);
+        if request.parse(&received).ok()?.is_complete() {
+            return Some((request.method?.to_owned(), request.path?.to_owned()));
+        }
+        if received.len() > LONGEST_REQUEST {
+            return None;
+        }
+    }
 }
 
-fn listen(port: u16) -> Result<(Server, SocketAddr)> {
+fn short(status: u16, words: &str) -> Vec<u8> {
+    format!("HTTP/1.1 {status} {words}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n").into_bytes()
+}
+
+fn listen(port: u16) -> Result<(TcpListener, SocketAddr)> {
     let ports: Vec<u16> = if port == 0 { vec![0] } else { (port..=port.saturating_add(TRIES)).collect() };
     let mut last = None;
     for port in ports {
-        match Server::http(SocketAddr::from((Ipv4Addr::LOCALHOST, port))) {
-            Ok(server) => {
-                let Some(address) = server.server_addr().to_ip() else { bail!("the server has no address") };
-                return Ok((server, address));
+        match TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port))) {
+            Ok(listener) => {
+                let address = listener.local_addr()?;
+                return Ok((listener, address));
             }
             Err(error) => last = Some(error),
         }
@@ -180,9 +220,6 @@ fn content_security_policy(index: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::{Read, Write};
-    use std::net::TcpStream;
-
     use super::*;
 
     fn get(address: &str, request: &str) -> String {
@@ -213,6 +250,27 @@ mod tests {
             assert!(get(&address, "GET /none.js").starts_with("HTTP/1.1 404"));
             assert!(get(&address, "GET /../secret").starts_with("HTTP/1.1 404"));
             assert!(get(&address, "POST /").starts_with("HTTP/1.1 405"));
+            assert!(get(&address, "HEAD /m.wasm").ends_with("\r\n\r\n"));
+        });
+        fs::remove_dir_all(&folder).expect("removes");
+    }
+
+    #[test]
+    fn idle_connections_hold_nobody_back() {
+        let folder = std::env::temp_dir().join(format!("servelab-idle-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a temporary folder");
+        fs::write(folder.join("index.html"), "hello").expect("writes");
+        let site = Site::open(&folder, 0).expect("listens");
+        let address = site.address();
+        site.answer_during(|| {
+            let host = address.trim_start_matches("http://").trim_end_matches('/');
+            let idle: Vec<TcpStream> = (0..40).map(|_| TcpStream::connect(host).expect("connects")).collect();
+            let began = std::time::Instant::now();
+            for _ in 0..40 {
+                assert!(get(&address, "GET /").ends_with("hello"));
+            }
+            assert!(began.elapsed() < PATIENCE, "they waited for the idle ones");
+            drop(idle);
         });
         fs::remove_dir_all(&folder).expect("removes");
     }

@@ -68,6 +68,11 @@ fn Setting(info: ParamInfo) -> impl IntoView {
     let value = Memo::new(move |_| app.draft.with(|draft| settings::get(draft, &read)));
     let base =
         Memo::new(move |_| app.preset().and_then(|preset| settings::get(&preset.spec, &of_base)).unwrap_or(default));
+    // What was refused is over once something else was taken.
+    Effect::new(move |_| {
+        app.draft.track();
+        refused.set(None);
+    });
     let error = Signal::derive(move || {
         if let Some(refused) = refused.get() {
             return Some(refused);

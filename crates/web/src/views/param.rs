@@ -4,6 +4,8 @@ use crate::settings::{from_slider, to_slider};
 use crate::text;
 use leptos::prelude::*;
 use servelab_spec::catalog::{ParamInfo, ParamKind};
+use wasm_bindgen::JsCast;
+use web_sys::HtmlInputElement;
 
 /// Positions of a slider.
 const POSITIONS: f64 = 1000.0;
@@ -164,6 +166,10 @@ fn number(
             on:change=move |event| {
                 if let Ok(value) = event_target_value(&event).parse::<f64>() {
                     on_change.run((value, true));
+                }
+                // Whatever was not taken, the field shows what runs.
+                if let Some(field) = event.target().and_then(|target| target.dyn_into::<HtmlInputElement>().ok()) {
+                    field.set_value(&value.get_untracked().map(|value| value.to_string()).unwrap_or_default());
                 }
             }
         />

@@ -134,7 +134,17 @@ fn Chip(
                             app.draft.with(|d| d.policies.get(at).map(|p| p.params.get(&key).copied().unwrap_or(default)))
                         })
                     };
+                    let refused = RwSignal::new(None::<String>);
+                    Effect::new(move |_| {
+                        app.draft.track();
+                        refused.set(None);
+                    });
+                    let checked = param.clone();
                     let set = Callback::new(move |(value, done): (f64, bool)| {
+                        if let Err(error) = checked.check(&checked.label, value) {
+                            refused.set(Some(text::sentence(&error.to_string())));
+                            return;
+                        }
                         app.draft.update(|draft| {
                             if let Some(policy) = draft.policies.get_mut(at) {
                                 // A default is left unsaid, so that addresses stay short and equal specs look equal.
@@ -150,7 +160,7 @@ fn Chip(
                         }
                     });
                     view! {
-                        <Param id=format!("policy-{at}-{}", param.name) info=param value=value base=Signal::derive(move || default) error=Signal::derive(|| None::<String>) on_change=set />
+                        <Param id=format!("policy-{at}-{}", param.name) info=param value=value base=Signal::derive(move || default) error=refused on_change=set />
                     }
                 })
                 .collect_view()}

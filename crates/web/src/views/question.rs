@@ -29,6 +29,7 @@ pub(super) fn Question() -> impl IntoView {
         }
     };
     let busy = move || app.run.phase.get().busy();
+    let fault = move || app.draft_error().map(|error| text::sentence(&error.to_string()));
     view! {
         <section class="question" aria-label=text::QUESTION_REGION>
             <div class="question-words">
@@ -60,32 +61,29 @@ pub(super) fn Question() -> impl IntoView {
             </div>
             <div class="question-run">
                 <RunStatus />
-                {move || {
-                    if busy() {
-                        view! {
-                            <button type="button" class="main-button" data-testid="cancel" on:click=move |_| control::cancel(app)>
-                                {text::CANCEL}
-                            </button>
+                // One button for both, so that the keyboard stays where it is.
+                <button
+                    type="button"
+                    class="main-button"
+                    data-testid=move || if busy() { "cancel" } else { "run" }
+                    disabled=move || !busy() && (fault().is_some() || app.catalog.with(Option::is_none))
+                    on:click=move |_| {
+                        if app.run.phase.get_untracked().busy() {
+                            control::cancel(app);
+                        } else {
+                            address::commit(app);
+                            control::start(app);
                         }
-                            .into_any()
-                    } else {
-                        view! {
-                            <button
-                                type="button"
-                                class="main-button"
-                                data-testid="run"
-                                disabled=move || app.draft_error().is_some() || app.catalog.with(Option::is_none)
-                                on:click=move |_| {
-                                    address::commit(app);
-                                    control::start(app);
-                                }
-                            >
-                                {move || if app.stale() { text::RUN_CHANGED } else { text::RUN }}
-                            </button>
-                        }
-                            .into_any()
                     }
-                }}
+                >
+                    {move || match (busy(), app.stale()) {
+                        (true, _) => text::CANCEL,
+                        (false, true) => text::RUN_CHANGED,
+                        (false, false) => text::RUN,
+                    }}
+                </button>
+                // The control at fault may lie in a closed group.
+                {move || fault().map(|words| view! { <p class="param-error fault" role="alert" data-testid="draft-error">{words}</p> })}
             </div>
         </section>
     }

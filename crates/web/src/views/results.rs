@@ -96,6 +96,10 @@ const COLUMNS: [Column; 12] = [
 
 /// The best value of a column, when it is better than some other by more than half a per cent: less is not worth a word.
 fn best(policies: &[PolicyReport], column: &Column) -> Option<f64> {
+    // A policy that was stopped, or never began, has not been compared.
+    if policies.iter().any(|policy| policy.requests.pending > 0) {
+        return None;
+    }
     let values = policies.iter().map(column.value).filter(|value| value.is_finite());
     let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
     if high - low <= 0.005 * high.abs().max(1e-12) {

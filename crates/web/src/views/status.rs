@@ -5,6 +5,9 @@ use crate::state::{App, Phase};
 use crate::{control, env, text};
 use leptos::prelude::*;
 
+/// Notices shown; an address can have hundreds of faults.
+const MOST_NOTICES: usize = 5;
+
 /// One word on how the run stands, and how far it is.
 #[component]
 pub(super) fn RunStatus() -> impl IntoView {
@@ -13,13 +16,15 @@ pub(super) fn RunStatus() -> impl IntoView {
         Phase::Idle => text::IDLE,
         Phase::Loading => text::LOADING,
         Phase::Running => text::RUNNING,
-        Phase::Done | Phase::Partial | Phase::Cancelled => text::DONE,
+        Phase::Done => text::DONE,
+        Phase::Partial | Phase::Cancelled => text::STOPPED,
         Phase::Failed => text::FAILED,
     };
     let dot = move || match app.run.phase.get() {
         Phase::Failed => "dot dot-gone",
         phase if phase.busy() => "dot dot-starting",
         Phase::Idle => "dot",
+        Phase::Partial | Phase::Cancelled => "dot dot-draining",
         _ => "dot dot-ready",
     };
     let detail = move || {
@@ -90,7 +95,12 @@ pub(super) fn Notices() -> impl IntoView {
             }
         })}
         {move || {
-            let notices = app.notices.get();
+            let mut notices = app.notices.get();
+            if notices.len() > MOST_NOTICES {
+                let more = notices.len() - MOST_NOTICES;
+                notices.truncate(MOST_NOTICES);
+                notices.push(text::more_notices(more));
+            }
             (!notices.is_empty())
                 .then(|| {
                     view! {

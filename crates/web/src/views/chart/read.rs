@@ -7,12 +7,24 @@ use servelab_spec::protocol::{Chart, Series};
 pub(super) fn sentence(chart: &Chart, cursor: f64) -> String {
     let x = chart.x.0 + cursor * (chart.x.1 - chart.x.0);
     let mut parts = Vec::new();
+    let steps = STEPS.contains(&chart.id.as_str());
     for series in &chart.series {
-        if let Some(at) = nearest(series, x) {
-            parts.push(format!("{} {}", series.label, number(series.y[at])));
+        let y = if steps { standing(series, x) } else { nearest(series, x).map(|at| series.y[at]) };
+        if let Some(y) = y {
+            parts.push(format!("{} {}", series.label, number(y)));
         }
     }
     crate::text::read_out(&chart.x_label, &number(x), &parts.join(" · "), &chart.y_label)
+}
+
+/// Charts whose lines stand until the next point.
+const STEPS: [&str; 2] = ["outstanding_over_time", "ttft_cdf"];
+
+/// What a line of steps stands at, at `x`: its last value so far, and 0 before the first.
+fn standing(series: &Series, x: f64) -> Option<f64> {
+    let points = series.x.len().min(series.y.len());
+    let passed = series.x[..points].partition_point(|at| *at <= x);
+    (points > 0).then(|| passed.checked_sub(1).map_or(0.0, |at| series.y[at]))
 }
 
 /// The point of a series nearest to `x`.
@@ -35,6 +47,15 @@ mod tests {
             assert_eq!(nearest(&series, x), Some(at), "at {x}");
         }
         assert_eq!(nearest(&Series::default(), 1.0), None);
+    }
+
+    #[test]
+    fn steps_stand_until_the_next() {
+        let series = Series { label: "a".into(), x: vec![1.0, 2.0, 2.0, 4.0], y: vec![1.0, 2.0, 3.0, 0.0], points: 4 };
+        for (x, y) in [(0.9, 0.0), (1.0, 1.0), (1.9, 1.0), (2.0, 3.0), (3.9, 3.0), (9.0, 0.0)] {
+            assert_eq!(standing(&series, x), Some(y), "at {x}");
+        }
+        assert_eq!(standing(&Series::default(), 1.0), None);
     }
 
     #[test]
