@@ -20,8 +20,11 @@ fn the_fixed_trace_reuses_what_it_must() {
         for seed in [1, 7] {
             let mut spec = Spec { seed, ..book.clone() };
             spec.execution.cost = cost.into();
-            spec.execution.coefficients =
-                Some(Coefficients { step_us: 40_000.0, prefill_token_us: 900.0, ..Default::default() });
+            spec.execution.coefficients = (cost == "custom").then(|| Coefficients {
+                step_us: 40_000.0,
+                prefill_token_us: 900.0,
+                ..Default::default()
+            });
             let report = run_priced(&spec).unwrap();
             let ceiling = report.workload.ceiling;
             assert_eq!((ceiling.hit_tokens, ceiling.prompt_tokens), (7424, 10_476));
