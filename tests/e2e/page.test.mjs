@@ -89,6 +89,50 @@ pageTest("a malformed link opens the page and says so", { path: "#preset=nonsens
   assert.match(notice, /replicas/);
 });
 
+pageTest(
+  "a link to what does not exist opens what does",
+  { path: `${book}&policies=nope,round_robin(x=1),prefix_affinity(guard_ratio=0.5)&execution.cost=abacus` },
+  async ({ page }) => {
+    assert.equal(await ended(page), "done");
+    const notice = await page.getByTestId("notice").textContent();
+    for (const word of [/nope/, /round_robin\.x/, /guard_ratio/, /abacus/]) assert.match(notice, word);
+    assert.deepEqual(Object.keys(await reuse(page)), ["Round-robin", "Prefix affinity"]);
+  },
+);
+
+pageTest(
+  "own prices have fields, and the run uses them",
+  { path: `${book}&execution.cost=custom&execution.coefficients.step_us=1000` },
+  async ({ page }) => {
+    assert.equal(await ended(page), "done");
+    const step = page.getByLabel("Cost of a step", { exact: true });
+    assert.equal(await step.inputValue(), "1000");
+    await step.fill("0");
+    await step.press("Tab");
+    // Nothing costs anything now: refused, and said where it can be seen.
+    assert.match(await page.getByTestId("draft-error").textContent(), /coefficients/);
+    assert.ok(await page.getByTestId("run").isDisabled());
+  },
+);
+
+pageTest("a fault in a closed group is told beside Run", { path: "#preset=multi-tenant" }, async ({ page }) => {
+  await ended(page);
+  await page.getByLabel("System prompt, longest", { exact: true }).fill("5000");
+  await page.getByLabel("System prompt, longest", { exact: true }).press("Tab");
+  assert.match(await page.getByTestId("draft-error").textContent(), /max_context/);
+  assert.ok(await page.getByTestId("run").isDisabled());
+});
+
+pageTest("what was not taken is not shown as if it were", { path: book }, async ({ page }) => {
+  await ended(page);
+  const replicas = page.getByLabel("Replicas", { exact: true });
+  for (const typed of ["", "100000", "-7"]) {
+    await replicas.fill(typed);
+    await replicas.press("Tab");
+    assert.equal(await replicas.inputValue(), "4", `after typing "${typed}"`);
+  }
+});
+
 pageTest("a value out of range is refused where it stands", { path: book }, async ({ page }) => {
   await ended(page);
   const replicas = page.getByLabel("Replicas", { exact: true });
@@ -107,6 +151,8 @@ pageTest("a long run can be cancelled and keeps what it has", { path: "#preset=m
   await page.getByTestId("run").waitFor();
   await page.getByTestId("results-table").waitFor();
   assert.match(await page.locator(".results").textContent(), /Cancelled/);
+  assert.equal(await page.getByTestId("status").textContent(), "stopped");
+  assert.equal(await page.getByTestId("results-table").locator(".winner").count(), 0, "nobody wins a race that was stopped");
 });
 
 pageTest("the keyboard plays, steps and jumps", { path: book, reducedMotion: "reduce" }, async ({ page }) => {

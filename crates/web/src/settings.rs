@@ -9,7 +9,7 @@ use servelab_spec::{Spec, SpecError, patch};
 pub(crate) fn get(spec: &Spec, info: &ParamInfo) -> Option<f64> {
     // The kind of workload is no entry of its own: it decides which entries there are.
     let kind = match &spec.workload {
-        WorkloadSpec::BookTrace { .. } => "book_trace",
+        WorkloadSpec::BookTrace => "book_trace",
         WorkloadSpec::MultiTenant(_) => "multi_tenant",
     };
     let entries = patch::entries(spec);

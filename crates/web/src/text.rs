@@ -209,9 +209,12 @@ texts! {
 
 /// A sentence from a message: capital at its start, full stop at its end.
 pub(crate) fn sentence(message: &str) -> String {
-    let mut chars = message.trim().chars();
+    let message = message.trim();
+    let mut chars = message.chars();
     let Some(first) = chars.next() else { return String::new() };
-    let body = format!("{}{}", first.to_uppercase(), chars.as_str());
+    // A key stays as it is written in addresses and files.
+    let is_key = message.split([' ', ':']).next().is_some_and(|word| word.contains(['.', '_']));
+    let body = if is_key { message.to_owned() } else { format!("{}{}", first.to_uppercase(), chars.as_str()) };
     if body.ends_with(['.', '!', '?']) { body } else { format!("{body}.") }
 }
 

@@ -142,9 +142,9 @@ impl Overlay {
                 (None, Some(last)) if last.replica as usize == replica => "wire wire-last".to_owned(),
                 _ => "wire".to_owned(),
             };
-            // A fan of wires over hundreds of cells would hide their numbers: there only the ones in use are drawn.
-            let idle = class == "wire" && frame.replicas.len() > super::MOST_CARDS as usize;
-            let _ = path.set_attribute("d", if idle { "" } else { &line });
+            // Over hundreds of cells wires would hide their numbers.
+            let many = frame.replicas.len() > super::MOST_CARDS as usize;
+            let _ = path.set_attribute("d", if many { "" } else { &line });
             let _ = path.set_attribute("class", &class);
         }
     }
