@@ -110,6 +110,13 @@ impl Driver {
         self.note(events);
     }
 
+    /// What the steps before an abort told, when no commit came after it to deliver that.
+    fn drain(&mut self) {
+        let mut events = Vec::new();
+        self.engine.drain_events(&mut events);
+        self.note(events);
+    }
+
     /// The step in progress at `at` becomes the run's last.
     fn interrupt(&mut self, at: Nanos) {
         if let Some((start, work, repeat)) = &mut self.flight {
@@ -196,6 +203,8 @@ fn compare(
     }
     single.run(Nanos::MAX, || 1);
     jumping.run(Nanos::MAX, || lengths.next().unwrap());
+    single.drain();
+    jumping.drain();
     prop_assert!(single.engine.is_idle());
     prop_assert_eq!(&single.log, &jumping.log);
     prop_assert_eq!(&single.tokens, &jumping.tokens);
@@ -229,6 +238,25 @@ proptest! {
     ) {
         compare(&config, cost, &outside, &lengths)?;
     }
+}
+
+/// A run's finished steps count although its only sequence was cancelled and its last step aborted.
+#[test]
+fn a_cancelled_and_aborted_run_tells_its_finished_steps() {
+    let mut engine = Engine::new(EngineConfig { max_context: 512, ..EngineConfig::default() }).unwrap();
+    let wish = Wish { group: 0, common: 0, own: 20, variant: 0, output: 50, spare: 0, ignore_eos: true };
+    engine.submit(Nanos::ZERO, wish.request(1, 16)).unwrap();
+    let mut events = Vec::new();
+    engine.plan(Nanos::ZERO, u32::MAX).unwrap();
+    engine.commit(Nanos::ZERO, &StepOutput::default(), &mut events).unwrap();
+    assert_eq!(engine.plan(Nanos::ZERO, 10).unwrap().repeat, 10);
+    engine.truncate(4);
+    assert!(engine.cancel(Nanos::ZERO, SequenceId(1)));
+    engine.abort();
+    assert!(engine.is_idle());
+    events.clear();
+    engine.drain_events(&mut events);
+    assert!(events.contains(&EngineEvent::Tokens { id: SequenceId(1), count: 3 }), "{events:?}");
 }
 
 /// The comparison would be worth little if runs were rare.

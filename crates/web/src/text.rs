@@ -143,6 +143,7 @@ texts! {
     COL_KV = "KV peak";
     COL_PREEMPTIONS = "Preempted";
     CEILING = "Most that could be reused";
+    COLUMNS_MEAN = "What the columns mean";
     DEF_TTFT = "Time to first token: first token − arrival";
     DEF_ITL = "Inter-token latency: mean gap after the first token, per request";
     DEF_OUTPUT = "Output tokens ÷ duration of the run";

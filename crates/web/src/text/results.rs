@@ -24,7 +24,7 @@ pub(crate) fn def_goodput(slo: &SloSpec) -> String {
 
 pub(crate) fn table_note(slo: &SloSpec) -> String {
     format!(
-        "Good means TTFT ≤ {} and ITL ≤ {}. Bold is the best value of a column. Column heads say what they count when pointed at.",
+        "Good means TTFT ≤ {} and ITL ≤ {}. Bold is the best value of a column.",
         duration(slo.ttft_s),
         duration(slo.itl_s)
     )

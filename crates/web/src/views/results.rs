@@ -7,6 +7,7 @@ use crate::state::{App, Phase};
 use crate::text;
 use leptos::prelude::*;
 use servelab_spec::Report;
+use servelab_spec::experiment::SloSpec;
 use servelab_spec::report::PolicyReport;
 use std::sync::Arc;
 
@@ -162,7 +163,26 @@ fn Table(report: Arc<Report>) -> impl IntoView {
             </table>
         </div>
         <p class="muted results-note">{text::table_note(&slo)}</p>
+        // The same as the heads' hints, for fingers.
+        <details class="more-table">
+            <summary>{text::COLUMNS_MEAN}</summary>
+            <dl class="terms">{meanings(&slo).into_iter().map(|(term, words)| view! { <dt>{term}</dt><dd>{words}</dd> }).collect_view()}</dl>
+        </details>
     }
+}
+
+/// Every column in a sentence.
+fn meanings(slo: &SloSpec) -> [(&'static str, String); 8] {
+    [
+        (text::COL_TTFT, text::DEF_TTFT.into()),
+        (text::COL_ITL, text::DEF_ITL.into()),
+        (text::COL_OUTPUT, text::DEF_OUTPUT.into()),
+        (text::COL_GOODPUT, text::def_goodput(slo)),
+        (text::COL_REUSE, text::DEF_REUSE.into()),
+        (text::COL_IMBALANCE, text::DEF_IMBALANCE.into()),
+        (text::COL_KV, text::DEF_KV.into()),
+        (text::COL_PREEMPTIONS, text::DEF_PREEMPTIONS.into()),
+    ]
 }
 
 fn row(at: usize, policy: &PolicyReport, all: &[PolicyReport], ttft: Unit, itl: Unit) -> impl IntoView + use<> {
