@@ -2,32 +2,11 @@
 // a run that went to the CPU instead fails here.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { adapterOf, pageTest, shotsOf } from "./lib.mjs";
+import { adapterOf, endedWell, exactReuse, pageTest, reuseOfTwo, shotsOf } from "./lib.mjs";
 
 const MINUTE = 60_000;
 const small =
   "#preset=book-trace&policies=round_robin,prefix_affinity(guard=0)&execution.mode=tinygpt&execution.device=webgpu&execution.model=small";
-
-async function ended(page) {
-  await page.waitForFunction(() => ["done", "failed"].includes(document.querySelector("[data-testid=status]")?.textContent));
-  const errors = await page.getByTestId("error").allTextContents();
-  assert.equal(await page.getByTestId("status").textContent(), "done", errors.join("; "));
-}
-
-/** Hit and prompt tokens of round-robin and of unguarded affinity. */
-async function reuse(page) {
-  const figures = [];
-  for (const row of [0, 1]) {
-    const cell = page.getByTestId(`reuse-${row}`);
-    figures.push([Number(await cell.getAttribute("data-hit")), Number(await cell.getAttribute("data-prompt"))]);
-  }
-  return figures;
-}
-
-const exact = [
-  [2464, 10476],
-  [7424, 10476],
-];
 
 pageTest(
   "the small model serves the fixed trace on WebGPU",
@@ -35,12 +14,12 @@ pageTest(
   async ({ page }) => {
     const adapter = await adapterOf(page);
     assert.ok(adapter, "the browser offers no WebGPU adapter");
-    await ended(page);
+    await endedWell(page);
     assert.equal(await page.getByTestId("notice").count(), 0);
     const device = await page.getByTestId("device").locator("p").first().textContent();
     assert.match(device, /WebGPU/);
     assert.match(device, new RegExp(adapter.architecture, "i"));
-    assert.deepEqual(await reuse(page), exact);
+    assert.deepEqual(await reuseOfTwo(page), exactReuse);
     await shotsOf(page, "live-webgpu");
   },
 );
@@ -49,7 +28,7 @@ pageTest(
   "the reference model is measured on WebGPU, beside the CPU",
   { path: "#preset=book-trace", timeout: 4 * MINUTE, reducedMotion: "reduce" },
   async ({ page }) => {
-    await ended(page);
+    await endedWell(page);
     await page.getByTestId("device-cpu").waitFor();
     await page.getByTestId("measure-gpu").click();
     const row = page.getByTestId("device-webgpu");
@@ -77,8 +56,8 @@ async function tamper(page, before) {
 
 /** The run is finished on the CPU and the page says why. */
 async function movedToCpu(page, why) {
-  await ended(page);
-  assert.deepEqual(await reuse(page), exact);
+  await endedWell(page);
+  assert.deepEqual(await reuseOfTwo(page), exactReuse);
   assert.match(await page.getByTestId("device").locator("p").first().textContent(), /CPU/);
   const notice = await page.getByTestId("notice").textContent();
   assert.match(notice, /moved to the CPU/);

@@ -148,6 +148,30 @@ export async function shotsOf(page, label, options = {}) {
   }
 }
 
+/** Waits until the run has ended, and demands that it ended well. */
+export async function endedWell(page) {
+  await page.waitForFunction(() => ["done", "failed"].includes(document.querySelector("[data-testid=status]")?.textContent));
+  // No waiting for an error that is not there.
+  const errors = await page.getByTestId("error").allTextContents();
+  assert.equal(await page.getByTestId("status").textContent(), "done", errors.join("; "));
+}
+
+/** Hit and prompt tokens of the fixed trace under round-robin and under affinity without its guard. */
+export const exactReuse = [
+  [2464, 10476],
+  [7424, 10476],
+];
+
+/** The same of the first two rows of the page's table. */
+export async function reuseOfTwo(page) {
+  const figures = [];
+  for (const row of [0, 1]) {
+    const cell = page.getByTestId(`reuse-${row}`);
+    figures.push([Number(await cell.getAttribute("data-hit")), Number(await cell.getAttribute("data-prompt"))]);
+  }
+  return figures;
+}
+
 /** Which GPU adapter the page would get: null, or its vendor and architecture. */
 export function adapterOf(page) {
   return page.evaluate(async () => {

@@ -15,7 +15,7 @@ use crate::record::ReplicaStats;
 use crate::startup::LifeCycle;
 use engine::EngineReplica;
 use serde::{Deserialize, Serialize};
-use servelab_engine::{EngineEvent, Nanos, Refusal, SequenceId, SequenceRequest};
+use servelab_engine::{EngineEvent, FinishReason, Nanos, Refusal, SequenceId, SequenceRequest};
 use server::ServerReplica;
 use tick::TickReplica;
 
@@ -59,6 +59,14 @@ pub(crate) trait ReplicaModel {
 
     /// Totals; assignments and lifetime are the loop's to fill in.
     fn stats(&self) -> ReplicaStats;
+}
+
+/// The events of an answer that a model without steps tells all at once, at its end.
+fn tell_whole_answer(id: SequenceId, output_tokens: u32, max_tokens: u32, events: &mut Vec<EngineEvent>) {
+    let reason = if output_tokens < max_tokens { FinishReason::EndOfText } else { FinishReason::Length };
+    events.push(EngineEvent::FirstToken { id });
+    events.push(EngineEvent::Tokens { id, count: output_tokens });
+    events.push(EngineEvent::Finished { id, output_tokens, reason });
 }
 
 /// When a model next changes by itself.

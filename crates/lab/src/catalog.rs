@@ -280,4 +280,32 @@ mod tests {
         spec.execution.cost = "abacus".into();
         assert_eq!(check(&spec).unwrap_err().field, "execution.cost");
     }
+
+    #[test]
+    fn the_page_refuses_what_the_lab_refuses() {
+        let policy = |policy: PolicySpec| Spec { policies: vec![policy], ..Spec::default() };
+        let affinity = || PolicySpec::named("prefix_affinity");
+        let mut cost = Spec::default();
+        cost.execution.cost = "abacus".into();
+        let specs = [
+            (policy(affinity()), true),
+            (policy(affinity().with("guard_ratio", 1.0)), true),
+            (policy(affinity().with("guard_ratio", 0.5)), false),
+            (policy(affinity().with("guard_ratio", 1e9)), false),
+            (policy(affinity().with("guard", 0.5)), false),
+            (policy(affinity().with("prefix_tokens", 1.5)), false),
+            (policy(affinity().with("ties", 2.0)), false),
+            (policy(affinity().with("mood", 1.0)), false),
+            (policy(PolicySpec::named("psychic")), false),
+            (cost, false),
+        ];
+        let catalog = catalog();
+        for (spec, accepted) in specs {
+            assert_eq!(check(&spec).is_ok(), accepted, "{:?}", spec.policies);
+            assert_eq!(catalog.check(&spec).is_ok(), accepted, "{:?}", spec.policies);
+        }
+        for preset in &catalog.presets {
+            assert_eq!(catalog.check(&preset.spec), Ok(()), "{}", preset.name);
+        }
+    }
 }

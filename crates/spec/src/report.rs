@@ -74,7 +74,7 @@ pub struct Prediction {
 }
 
 impl Prediction {
-    /// Off by more than this, a fit says little about single requests: twice what a quiet machine shows.
+    /// A choice, not a measurement: when the fit is off by more than a quarter, so may be any difference that is read from it.
     const POOR: f64 = 0.25;
 
     /// The fit misses steps, TTFT or ITL by more than a quarter, as it does when the machine was busy with other things: times of this run

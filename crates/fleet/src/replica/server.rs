@@ -4,7 +4,7 @@
 //! station is M/M/c, with fixed service M/D/1, and the event loop must agree with the formulas. A request's service time
 //! depends on the request and the seed alone, so two policies serve the same work.
 
-use super::{Next, ReplicaModel};
+use super::{Next, ReplicaModel, tell_whole_answer};
 use crate::record::ReplicaStats;
 use serde::{Deserialize, Serialize};
 use servelab_engine::random::Stream;
@@ -145,13 +145,7 @@ impl ReplicaModel for ServerReplica {
             }
             *busy += end.since(start);
             *done += 1;
-            let Job { id, output_tokens, .. } = job;
-            let short = output_tokens < job.max_tokens;
-            let reason =
-                if short { servelab_engine::FinishReason::EndOfText } else { servelab_engine::FinishReason::Length };
-            events.push(EngineEvent::FirstToken { id });
-            events.push(EngineEvent::Tokens { id, count: output_tokens });
-            events.push(EngineEvent::Finished { id, output_tokens, reason });
+            tell_whole_answer(job.id, job.output_tokens, job.max_tokens, events);
             false
         });
     }

@@ -5,10 +5,10 @@
 //! is its first full block; a prompt shorter than a block has none and always misses. The memory forgets what was
 //! used longest ago, so under independent draws its hit rate is known exactly, and the event loop must agree with it.
 
-use super::{Next, ReplicaModel};
+use super::{Next, ReplicaModel, tell_whole_answer};
 use crate::record::ReplicaStats;
 use serde::{Deserialize, Serialize};
-use servelab_engine::{BlockKey, EngineEvent, FinishReason, Nanos, Prompt, Refusal, SequenceId, SequenceRequest};
+use servelab_engine::{BlockKey, EngineEvent, Nanos, Prompt, Refusal, SequenceId, SequenceRequest};
 use servelab_spec::validate::SpecError;
 use std::collections::VecDeque;
 
@@ -170,11 +170,7 @@ impl ReplicaModel for TickReplica {
         let Some(Served { job, start, end, .. }) = self.serving.take_if(|served| served.end <= now) else { return };
         self.totals.busy += end.since(start);
         self.totals.steps += 1;
-        let Job { id, output_tokens, max_tokens, .. } = job;
-        let reason = if output_tokens < max_tokens { FinishReason::EndOfText } else { FinishReason::Length };
-        events.push(EngineEvent::FirstToken { id });
-        events.push(EngineEvent::Tokens { id, count: output_tokens });
-        events.push(EngineEvent::Finished { id, output_tokens, reason });
+        tell_whole_answer(job.id, job.output_tokens, job.max_tokens, events);
     }
 
     fn step(&self) -> u64 {
