@@ -39,6 +39,10 @@ pub struct EngineConfig {
     pub materialise: bool,
     /// The token that ends a sequence unless its request ignores it.
     pub end_of_text: u32,
+    /// Note every change of what the cache holds, for somebody who keeps an index of it
+    /// ([`crate::Engine::drain_kv_changes`]).
+    #[serde(default)]
+    pub kv_changes: bool,
 }
 
 impl EngineConfig {
@@ -59,6 +63,7 @@ impl EngineConfig {
             watermark_blocks: libm::floor(spec.watermark.clamp(0.0, 1.0) * f64::from(spec.blocks)) as u32,
             materialise,
             end_of_text: END_OF_TEXT,
+            kv_changes: false,
         }
     }
 

@@ -37,6 +37,19 @@ impl CostModel {
         }
     }
 
+    /// Everything times `factor`, rounded to the picosecond.
+    #[must_use]
+    pub fn scaled(&self, factor: f64) -> Self {
+        let times = |picos: u64| libm::round(picos as f64 * factor.clamp(0.0, 1e6)) as u64;
+        CostModel {
+            step: times(self.step),
+            prefill_token: times(self.prefill_token),
+            prefill_context: times(self.prefill_context),
+            decode_sequence: times(self.decode_sequence),
+            decode_context: times(self.decode_context),
+        }
+    }
+
     /// One step; at least 1 ps, so that time moves.
     pub fn step(&self, work: &StepWork) -> Picos {
         self.run(work, 1)

@@ -13,9 +13,10 @@ use crate::config::{ConfigError, EngineConfig};
 use crate::error::Refusal;
 use crate::events::EngineEvent;
 use crate::invariants::InvariantViolation;
-use crate::kv::{BlockView, KvBlocks};
+use crate::kv::{BlockView, KvBlocks, KvChange};
 use crate::plan::StepPlan;
 use crate::pool::NONE;
+use crate::prompt::Prompt;
 use crate::request::{SequenceId, SequenceRequest};
 use crate::sequence::{Sequence, SequenceView, Sequences};
 use crate::stats::EngineStats;
@@ -76,7 +77,7 @@ impl Engine {
     /// When a setting is out of range.
     pub fn new(config: EngineConfig) -> Result<Self, ConfigError> {
         config.validate()?;
-        let kv = KvBlocks::new(config.blocks);
+        let kv = KvBlocks::new(config.blocks, config.kv_changes);
         let stats = EngineStats { total_blocks: config.blocks, ..EngineStats::default() };
         Ok(Engine {
             kv,
@@ -203,6 +204,22 @@ impl Engine {
     /// commit.
     pub fn drain_events(&mut self, events: &mut Vec<EngineEvent>) {
         events.append(&mut self.pending);
+    }
+
+    /// Appends what has changed in the cache since the last call, in order; nothing unless
+    /// [`EngineConfig::kv_changes`]. Content is findable from the moment a step is planned that will fill it.
+    pub fn drain_kv_changes(&mut self, changes: &mut Vec<KvChange>) {
+        self.kv.drain_changes(changes);
+    }
+
+    /// Prompt tokens that would be found in the cache now: leading full blocks, at least one token left to compute.
+    pub fn cached_tokens(&self, prompt: &Prompt) -> u32 {
+        if !self.config.prefix_cache {
+            return 0;
+        }
+        let most = prompt.len.saturating_sub(1) / self.config.block_tokens;
+        let found = (0..most).take_while(|&at| prompt.key(at).is_some_and(|key| self.kv.find(key).is_some()));
+        found.count() as u32 * self.config.block_tokens
     }
 
     /// Statistics.

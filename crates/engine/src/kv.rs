@@ -20,6 +20,16 @@ pub struct BlockView {
     pub cached: bool,
 }
 
+/// A change of what can be found in the cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KvChange {
+    /// Content that was not there can be found now.
+    Stored(BlockKey),
+    /// The last block with this content is gone.
+    Removed(BlockKey),
+}
+
 /// All KV blocks of one replica.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct KvBlocks {
@@ -36,10 +46,12 @@ pub(crate) struct KvBlocks {
     /// Counts changes, so that a look-up that failed is not repeated while nothing has changed.
     #[serde(skip)]
     pub(crate) epoch: u64,
+    /// Changes not yet drained; `None` when nobody wants them.
+    changes: Option<Vec<KvChange>>,
 }
 
 impl KvBlocks {
-    pub(crate) fn new(blocks: u32) -> Self {
+    pub(crate) fn new(blocks: u32, note_changes: bool) -> Self {
         KvBlocks {
             pool: BlockPool::new(blocks),
             cache: PrefixCache::new(blocks),
@@ -48,6 +60,7 @@ impl KvBlocks {
             evictions: 0,
             peak_used: 0,
             epoch: 0,
+            changes: note_changes.then(Vec::new),
         }
     }
 
@@ -83,7 +96,7 @@ impl KvBlocks {
     pub(crate) fn take(&mut self, tenant: u32) -> Option<u32> {
         let block = self.pool.pop()?;
         self.epoch += 1;
-        if self.cache.remove(block) {
+        if self.forget(block) {
             self.evictions += 1;
             self.reusable -= 1;
         }
@@ -127,13 +140,36 @@ impl KvBlocks {
     pub(crate) fn publish(&mut self, block: u32, key: BlockKey) {
         debug_assert!(self.pool.refs(block) > 0, "block {block} is published but nobody holds it");
         self.epoch += 1;
+        if let Some(changes) = &mut self.changes
+            && self.cache.find(key).is_none()
+        {
+            changes.push(KvChange::Stored(key));
+        }
         self.cache.insert(block, key);
+    }
+
+    /// Takes a block's content out of the cache; answers whether there was any.
+    fn forget(&mut self, block: u32) -> bool {
+        let Some(changes) = &mut self.changes else { return self.cache.remove(block) };
+        let Some(key) = self.cache.key(block) else { return false };
+        self.cache.remove(block);
+        if self.cache.find(key).is_none() {
+            changes.push(KvChange::Removed(key));
+        }
+        true
+    }
+
+    /// Appends the changes since the last call, in order.
+    pub(crate) fn drain_changes(&mut self, into: &mut Vec<KvChange>) {
+        if let Some(changes) = &mut self.changes {
+            into.append(changes);
+        }
     }
 
     /// Takes back [`KvBlocks::publish`].
     pub(crate) fn withdraw(&mut self, block: u32) {
         self.epoch += 1;
-        if self.cache.remove(block) && self.pool.refs(block) == 0 {
+        if self.forget(block) && self.pool.refs(block) == 0 {
             self.reusable -= 1;
             self.tenants[block as usize] = NONE;
         }

@@ -22,6 +22,7 @@
 //! | `sequence` | what is kept of each sequence in flight |
 //! | [`events`], [`stats`], [`error`] | what the engine tells |
 //! | [`invariants`] | what always holds |
+//! | [`hash`] | maps that are looked up and never iterated |
 //! | `saved` | restoring a saved engine |
 
 #![deny(clippy::iter_over_hash_type)]
@@ -34,6 +35,7 @@ pub mod engine;
 pub mod error;
 pub mod events;
 pub mod executor;
+pub mod hash;
 pub mod invariants;
 mod jump;
 mod kv;
@@ -55,7 +57,7 @@ pub use error::{CommitError, Refusal};
 pub use events::{EngineEvent, FinishReason};
 pub use executor::{ExecuteError, Executor};
 pub use invariants::InvariantViolation;
-pub use kv::BlockView;
+pub use kv::{BlockView, KvChange};
 pub use plan::{PlanItem, StepOutput, StepPlan, StepWork};
 pub use prompt::{BlockKey, Prompt, continuation_keys, output_key};
 pub use request::{Sampling, SequenceId, SequenceRequest};

@@ -1,12 +1,11 @@
 //! What the engine keeps of each sequence in flight.
 
 use crate::config::EngineConfig;
+use crate::hash::KeyMap;
 use crate::prompt::{BlockKey, output_key};
 use crate::request::{SequenceId, SequenceRequest};
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
 
 /// One waiting or running sequence as signals and the page see it. The true output length is not in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,35 +136,13 @@ impl Sequence {
     }
 }
 
-/// Hashes a sequence's number by folded multiplication: the same on every machine, and quick. The map is for look-up
-/// only.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct FixedHasher(u64);
-
-impl Hasher for FixedHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.write_u64(u64::from(byte));
-        }
-    }
-
-    fn write_u64(&mut self, value: u64) {
-        let wide = u128::from(self.0 ^ value ^ 0x5851_f42d_4c95_7f2d) * 0x9e37_79b9_7f4a_7c15;
-        self.0 = (wide >> 64) as u64 ^ wide as u64;
-    }
-}
-
 /// Sequences in reused places, so that memory follows what is in flight, and queues hold small numbers.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Sequences {
     places: Vec<Option<Sequence>>,
     vacant: Vec<u32>,
     #[serde(skip)]
-    by_id: HashMap<SequenceId, u32, BuildHasherDefault<FixedHasher>>,
+    by_id: KeyMap<SequenceId, u32>,
 }
 
 impl Sequences {

@@ -2,7 +2,7 @@
 #![allow(clippy::disallowed_methods, clippy::print_stdout, missing_docs)]
 
 use servelab_engine::{CostModel, EngineConfig, Nanos};
-use servelab_fleet::{Fleet, FleetConfig, Poll, registry};
+use servelab_fleet::{Fleet, FleetConfig, Poll};
 use servelab_spec::experiment::{Coefficients, EngineSpec, MultiTenantSpec, PolicySpec, WorkloadSpec};
 use servelab_workload::Source;
 use std::error::Error;
@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 let source = Source::new(&WorkloadSpec::MultiTenant(sizes), 1, 16, rate)?;
                 let engine = EngineConfig::from_spec(&EngineSpec::default(), false);
                 let config = FleetConfig { max_repeat, ..FleetConfig::priced(replicas, engine, cost) };
-                let mut fleet = Fleet::new(config, source, registry::build(&PolicySpec::named(name))?)?;
+                let mut fleet = Fleet::new(config, source, &PolicySpec::named(name))?;
                 let start = Instant::now();
                 let mut ended = 0u64;
                 while fleet.poll(Nanos::MAX, 1 << 16) != Poll::Done {

@@ -4,6 +4,7 @@ use crate::clients::ClientsConfig;
 use crate::gateway::GatewayConfig;
 use crate::replica::server::ServerConfig;
 use crate::replica::tick::TickConfig;
+use crate::telemetry::TelemetryConfig;
 use serde::{Deserialize, Serialize};
 use servelab_engine::{CostModel, EngineConfig, Nanos};
 
@@ -15,7 +16,7 @@ pub const MAX_REPEAT: u32 = 1 << 20;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FleetConfig {
-    /// Number of replicas, at least 1.
+    /// Number of replicas at the start, at least 1.
     pub replicas: u32,
     /// What each replica is; all are alike.
     pub replica: ReplicaConfig,
@@ -23,6 +24,12 @@ pub struct FleetConfig {
     pub gateway: GatewayConfig,
     /// What clients do when an attempt fails.
     pub clients: ClientsConfig,
+    /// How signals reach the routers, and how many routers there are.
+    pub telemetry: TelemetryConfig,
+    /// What happens to the fleet on the way, in any order.
+    pub changes: Vec<Change>,
+    /// Replicas slower than the rest.
+    pub slow: Option<Slow>,
     /// Seeds what policies and replicas draw. Arrivals have their own streams in the source.
     pub seed: u64,
     /// Longest run of equal priced steps taken at once, [`MAX_REPEAT`] by default; 1 takes every step alone. Changes speed and
@@ -30,6 +37,48 @@ pub struct FleetConfig {
     pub max_repeat: u32,
     /// The run ends here; requests then in flight are pending. `None`: when all requests have ended.
     pub horizon: Option<Nanos>,
+}
+
+/// Something that happens to the fleet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Change {
+    /// When.
+    pub at: Nanos,
+    /// What.
+    pub what: ChangeKind,
+}
+
+/// What can happen to a fleet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum ChangeKind {
+    /// A replica is added, with an empty cache. It gets the next index.
+    Join {
+        /// Time until it can serve.
+        warm_up: Nanos,
+        /// It says that it is ready only once it can serve. Off: at once, and what is sent there waits.
+        honest: bool,
+    },
+    /// A replica takes no more requests, finishes those it has, and goes. Its cache goes with it.
+    Leave {
+        /// Its index.
+        replica: u32,
+    },
+    /// Every router starts afresh: counts, indexes and whatever else policies remember are gone. Streams in flight go on.
+    RestartRouters,
+    /// Every router's counts fall to zero while what policies remember stays.
+    ResetCounts,
+}
+
+/// Replicas slower than the rest: the last ones of those that are there at the start.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Slow {
+    /// How many.
+    pub replicas: u32,
+    /// How many times as long their steps take, above 0.
+    pub factor: f64,
 }
 
 /// What a replica is.
@@ -72,10 +121,26 @@ impl FleetConfig {
             replica,
             gateway: GatewayConfig::AcceptAll,
             clients: ClientsConfig::OneTry,
+            telemetry: TelemetryConfig::default(),
+            changes: Vec::new(),
+            slow: None,
             seed: 0,
             max_repeat: MAX_REPEAT,
             horizon: None,
         }
+    }
+
+    /// Replicas there ever are: those of the start and those that join.
+    pub fn replicas_ever(&self) -> u32 {
+        let joins = self.changes.iter().filter(|change| matches!(change.what, ChangeKind::Join { .. })).count();
+        self.replicas.saturating_add(joins as u32)
+    }
+
+    /// How many times as long as the others' the steps of `replica` take.
+    pub(crate) fn slowness(&self, replica: u32) -> f64 {
+        let slow =
+            self.slow.filter(|slow| replica < self.replicas && replica >= self.replicas.saturating_sub(slow.replicas));
+        slow.map_or(1.0, |slow| slow.factor)
     }
 
     /// Tokens of a KV block; 0 where there are none.

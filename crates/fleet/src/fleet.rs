@@ -1,16 +1,20 @@
 //! The event loop.
 //!
 //! Events happen in order of time. Within one instant, steps end first (in order of replica), then timers ring (in order of
-//! insertion), then requests arrive (in the source's order); when all that has happened, replicas start what they can. A fixed order of kinds,
+//! insertion), then engine metrics are scraped, then requests arrive (in the source's order); when all that has happened, replicas start what they can. A fixed order of kinds,
 //! rather than of insertion alone, is what makes runs of equal steps invisible: whether a step was announced alone or as part of a
 //! run, it ends at the same place in the order.
 
+mod changes;
 mod check;
 mod decisions;
 mod dispatch;
 mod flights;
 mod frame;
+mod look;
+mod routers;
 mod saved;
+mod signals;
 mod slab;
 mod timers;
 mod tournament;
@@ -22,22 +26,20 @@ pub use saved::FleetState;
 use crate::config::FleetConfig;
 use crate::error::FleetError;
 use crate::gateway::AnyGateway;
-use crate::record::{Counts, ReplicaStats, RequestRecord};
+use crate::record::{Counts, RequestRecord};
 use crate::replica::{Model, Next, Replica};
-use crate::routing::Policy;
-use crate::telemetry::LocalSignals;
+use crate::telemetry::{KvIndex, PolledSignals, Reads};
 use decisions::Decisions;
 use flights::Flights;
+use routers::{Policies, RouterCounts};
 use serde::{Deserialize, Serialize};
 use servelab_engine::random::Stream;
-use servelab_engine::{EngineEvent, Nanos, StepOutput, StepPlan};
+use servelab_engine::{EngineEvent, KvChange, Nanos, StepOutput, StepPlan};
+use servelab_spec::experiment::PolicySpec;
 use servelab_spec::validate::SpecError;
 use servelab_workload::{Request, Source, Workload};
 use timers::{Timer, Timers};
 use tournament::Tournament;
-
-/// Most replicas: pictures and policies address them by index, and memory is theirs.
-const MAX_REPLICAS: u32 = 1 << 16;
 
 /// Events between two checks of all invariants in debug builds. Checking costs as much as there is in flight.
 const CHECK_EVERY: u32 = 61;
@@ -61,7 +63,9 @@ pub enum Poll {
 /// Replicas, router, gateway and clients on one virtual clock.
 pub struct Fleet {
     core: Core,
-    policy: Box<dyn Policy>,
+    policies: Policies,
+    /// What the policies read.
+    reads: Reads,
     /// Everything below is rebuilt from `core`.
     ends: Tournament,
     /// Replicas in a run of several steps, whose finished ones no event has told yet.
@@ -70,8 +74,12 @@ pub struct Fleet {
     stirred: Vec<u32>,
     executing: Option<u32>,
     draws: Stream,
+    routing: Stream,
     events: Vec<EngineEvent>,
+    kv_changes: Vec<KvChange>,
     scratch: dispatch::Scratch,
+    /// The request whose decision is to be explained.
+    explain: Option<u32>,
     unchecked: u32,
 }
 
@@ -87,7 +95,13 @@ pub(crate) struct Core {
     timers: Timers,
     flights: Flights,
     replicas: Vec<Replica>,
-    signals: Vec<LocalSignals>,
+    /// Attempts in flight on each replica, of all routers.
+    in_flight: Vec<u32>,
+    routers: Vec<RouterCounts>,
+    polled: Vec<PolledSignals>,
+    /// [`Nanos::MAX`] when nobody reads metrics, or nothing has happened since the last scrape.
+    next_scrape: Nanos,
+    index: Option<KvIndex>,
     counts: Counts,
     decisions: Decisions,
     ended: Vec<RequestRecord>,
@@ -99,26 +113,34 @@ impl Fleet {
     ///
     /// # Errors
     /// When a setting is out of range.
-    pub fn new(config: FleetConfig, mut source: Source, policy: Box<dyn Policy>) -> Result<Self, FleetError> {
-        if config.replicas == 0 || config.replicas > MAX_REPLICAS {
-            let accepted = format!("use 1 to {MAX_REPLICAS}");
-            return Err(SpecError::new("replicas", config.replicas, accepted).into());
-        }
+    pub fn new(config: FleetConfig, mut source: Source, policy: &PolicySpec) -> Result<Self, FleetError> {
+        config.validate()?;
         if config.block_tokens() != 0 && config.block_tokens() != source.block_tokens() {
             let accepted = format!("the workload's keys were made for blocks of {} tokens", source.block_tokens());
             return Err(SpecError::new("engine.block_tokens", config.block_tokens(), accepted).into());
         }
-        let replicas =
-            (0..config.replicas).map(|_| Replica::new(&config, Nanos::ZERO)).collect::<Result<Vec<_>, _>>()?;
+        let policies = Policies::new(policy.clone(), config.telemetry.routers)?;
+        let reads = policies.reads();
+        let n = config.replicas_ever();
+        let kv_changes = reads.has(Reads::EVENTS);
+        let replicas = (0..n).map(|index| Replica::new(&config, index, kv_changes)).collect::<Result<_, _>>()?;
         let next_request = source.next_request();
+        let mut timers = Timers::default();
+        for (at, change) in (0u32..).zip(&config.changes) {
+            timers.insert(change.at, Timer::Change(at));
+        }
         let core = Core {
             now: Nanos::ZERO,
             source,
             next_request,
             gateway: AnyGateway::new(config.gateway),
-            timers: Timers::default(),
+            timers,
             flights: Flights::default(),
-            signals: vec![LocalSignals::default(); replicas.len()],
+            in_flight: vec![0; n as usize],
+            routers: (0..config.telemetry.routers).map(|_| RouterCounts::new(n)).collect(),
+            polled: vec![PolledSignals::default(); n as usize],
+            next_scrape: if reads.has(Reads::POLLED) { Nanos::ZERO } else { Nanos::MAX },
+            index: kv_changes.then(|| KvIndex::new(n, config.telemetry.event_loss, config.seed)),
             replicas,
             counts: Counts::default(),
             decisions: Decisions::default(),
@@ -126,25 +148,30 @@ impl Fleet {
             done: false,
             config,
         };
-        Ok(Fleet::around(core, policy))
+        Ok(Fleet::around(core, policies))
     }
 
     /// Rebuilds what is not saved.
-    fn around(core: Core, mut policy: Box<dyn Policy>) -> Self {
-        let n = core.config.replicas;
+    fn around(core: Core, mut policies: Policies) -> Self {
+        let n = core.replicas.len() as u32;
         let scratch = dispatch::Scratch::new(&core);
-        policy.replicas_changed(scratch.ready());
+        policies.replicas_changed(scratch.ready());
         let draws = Stream::new(core.config.seed, b"routing");
+        let routing = Stream::new(core.config.seed, b"router");
         let mut fleet = Fleet {
             core,
-            policy,
+            reads: policies.reads(),
+            policies,
             ends: Tournament::new(n),
             running_ahead: vec![false; n as usize],
             stirred: (0..n).collect(),
             executing: None,
             draws,
+            routing,
             events: Vec::new(),
+            kv_changes: Vec::new(),
             scratch,
+            explain: None,
             unchecked: 0,
         };
         (0..n).for_each(|index| fleet.refresh(index));
@@ -174,7 +201,9 @@ impl Fleet {
                 self.settle();
                 continue;
             }
-            let Some((at, event)) = self.next_event() else {
+            // Whatever may still happen to an idle fleet that expects nobody concerns nobody.
+            let over = self.core.next_request.is_none() && self.core.flights.requests.len() == 0;
+            let Some((at, event)) = self.next_event().filter(|_| !over) else {
                 self.finish();
                 continue;
             };
@@ -206,13 +235,16 @@ impl Fleet {
         let (end, replica) = self.ends.first();
         let timer = self.core.timers.first().unwrap_or(Nanos::MAX);
         let arrival = self.core.next_request.as_ref().map_or(Nanos::MAX, |request| request.arrival);
-        let at = end.min(timer).min(arrival);
+        let scrape = self.core.next_scrape;
+        let at = end.min(timer).min(scrape).min(arrival);
         if at == Nanos::MAX {
             None
         } else if end == at {
             Some((at, Event::StepEnd(replica)))
         } else if timer == at {
             Some((at, Event::Timer))
+        } else if scrape == at {
+            Some((at, Event::Scrape))
         } else {
             Some((at, Event::Arrival))
         }
@@ -223,8 +255,12 @@ impl Fleet {
             Event::StepEnd(replica) => self.step_end(replica),
             Event::Timer => match self.core.timers.pop() {
                 Some(Timer::Retry(request)) => self.attempt(request),
+                Some(Timer::Change(at)) => self.change(at),
+                Some(Timer::Ready(replica)) => self.admit(replica),
+                Some(Timer::Warm(replica)) => self.warm_up(replica),
                 None => {}
             },
+            Event::Scrape => self.scrape(),
             Event::Arrival => {
                 if let Some(request) = self.core.next_request.take() {
                     self.core.next_request = self.core.source.next_request();
@@ -243,7 +279,9 @@ impl Fleet {
         {
             let replica = &mut self.core.replicas[index as usize];
             if replica.life.may_run() {
-                replica.model.get_mut().start(self.core.now, self.core.config.max_repeat);
+                // Whoever reads events wants each at its instant, so steps are taken alone.
+                let max_repeat = if self.core.index.is_some() { 1 } else { self.core.config.max_repeat };
+                replica.model.get_mut().start(self.core.now, max_repeat);
             }
             self.refresh(index);
         }
@@ -262,16 +300,20 @@ impl Fleet {
             }
         };
         self.ends.set(index, at);
+        self.tell_kv_changes(index);
     }
 
     /// Splits every run of equal steps at the present instant: what has been done is told, the step in progress stays.
     fn split_runs(&mut self) {
-        for index in 0..self.core.replicas.len() as u32 {
-            let model = self.core.replicas[index as usize].model.get_mut();
-            model.split(self.core.now, &mut self.events);
-            self.take_events(index, 0);
-            self.refresh(index);
-        }
+        (0..self.core.replicas.len() as u32).for_each(|index| self.split_run(index));
+    }
+
+    /// The same for one replica.
+    fn split_run(&mut self, index: u32) {
+        let model = self.core.replicas[index as usize].model.get_mut();
+        model.split(self.core.now, &mut self.events);
+        self.take_events(index, 0);
+        self.refresh(index);
     }
 
     /// The step that `replica` waits for to be executed.
@@ -323,76 +365,6 @@ impl Fleet {
         self.core.done = true;
     }
 
-    /// The clock.
-    pub fn now(&self) -> Nanos {
-        self.core.now
-    }
-
-    /// When something next happens after a poll came back; `None` when nothing will, or while a step is out for execution. Runs of
-    /// equal steps are split at the present instant, so the answer is the end of a single step.
-    pub fn next_event_time(&mut self) -> Option<Nanos> {
-        if self.executing.is_some() || self.core.done {
-            return None;
-        }
-        self.split_runs();
-        self.next_event().map(|(at, _)| at)
-    }
-
-    /// Every request has ended or the horizon is reached.
-    pub fn is_done(&self) -> bool {
-        self.core.done
-    }
-
-    /// Hands out the records of requests that ended since the last call, in order of their ends.
-    pub fn take_ended(&mut self, each: &mut dyn FnMut(&RequestRecord)) {
-        self.core.ended.iter().for_each(each);
-        self.core.ended.clear();
-    }
-
-    /// How many requests came to which end so far.
-    pub fn counts(&self) -> Counts {
-        self.core.counts
-    }
-
-    /// Requests of the workload, arrived or not.
-    pub fn total_requests(&self) -> u32 {
-        self.core.source.total()
-    }
-
-    /// Each replica's totals by now.
-    pub fn replica_stats(&self) -> impl ExactSizeIterator<Item = ReplicaStats> + '_ {
-        self.core.replicas.iter().map(|replica| replica.stats(self.core.now))
-    }
-
-    /// The latest decision about a request, if it is among the last 32.
-    pub fn decision(&self, request: u32) -> Option<&DecisionRecord> {
-        self.core.decisions.newest().find(|decision| decision.request == request)
-    }
-
-    /// Tokens a request has produced so far, when somebody computed them; `None` unless it is at a replica.
-    pub fn output(&self, request: u32) -> Option<&[u32]> {
-        let flights = &self.core.flights;
-        let (_, attempt) = flights.attempts.iter().find(|(_, attempt)| {
-            flights.requests.get(attempt.request).is_some_and(|flight| flight.request.index == request)
-        })?;
-        Some(self.core.replicas[attempt.replica as usize].model.get().output(attempt.id))
-    }
-
-    /// The source, as far as it has been read.
-    pub fn source(&self) -> &Source {
-        &self.core.source
-    }
-
-    /// Its settings.
-    pub fn config(&self) -> &FleetConfig {
-        &self.core.config
-    }
-
-    /// The policy.
-    pub fn policy(&self) -> &dyn Policy {
-        &*self.policy
-    }
-
     /// Checks every invariant of the crate's table that concerns one instant.
     ///
     /// # Errors
@@ -417,5 +389,6 @@ impl Fleet {
 enum Event {
     StepEnd(u32),
     Timer,
+    Scrape,
     Arrival,
 }

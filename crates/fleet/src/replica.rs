@@ -13,9 +13,12 @@ use crate::config::{FleetConfig, ReplicaConfig};
 use crate::error::FleetError;
 use crate::record::ReplicaStats;
 use crate::startup::LifeCycle;
+use crate::telemetry::PolledSignals;
 use engine::EngineReplica;
 use serde::{Deserialize, Serialize};
-use servelab_engine::{EngineEvent, FinishReason, Nanos, Refusal, SequenceId, SequenceRequest};
+use servelab_engine::{
+    EngineConfig, EngineEvent, FinishReason, KvChange, Nanos, Prompt, Refusal, SequenceId, SequenceRequest,
+};
 use server::ServerReplica;
 use tick::TickReplica;
 
@@ -56,6 +59,17 @@ pub(crate) trait ReplicaModel {
     fn output(&self, _id: SequenceId) -> &[u32] {
         &[]
     }
+
+    /// Appends what has changed in its KV cache since the last call.
+    fn drain_kv_changes(&mut self, _changes: &mut Vec<KvChange>) {}
+
+    /// Prompt tokens that it would find cached now.
+    fn cached_tokens(&self, _prompt: &Prompt) -> u32 {
+        0
+    }
+
+    /// What it says of itself when asked.
+    fn metrics(&self, into: &mut PolledSignals);
 
     /// Totals; assignments and lifetime are the loop's to fill in.
     fn stats(&self) -> ReplicaStats;
@@ -118,15 +132,22 @@ pub(crate) struct Replica {
 }
 
 impl Replica {
-    pub(crate) fn new(config: &FleetConfig, now: Nanos) -> Result<Self, FleetError> {
+    /// Replica `index`, which notes changes of its cache when `kv_changes`.
+    pub(crate) fn new(config: &FleetConfig, index: u32, kv_changes: bool) -> Result<Self, FleetError> {
         let model = match &config.replica {
             ReplicaConfig::Engine { engine, cost, executed, charge_measured } => {
-                Model::Engine(Box::new(EngineReplica::new(engine, *cost, *executed, *charge_measured)?))
+                let engine = EngineConfig { kv_changes, materialise: *executed, ..engine.clone() };
+                let cost = match config.slowness(index) {
+                    1.0 => *cost,
+                    slow => cost.scaled(slow),
+                };
+                Model::Engine(Box::new(EngineReplica::new(engine, cost, *executed, *charge_measured)?))
             }
             ReplicaConfig::Server(server) => Model::Server(ServerReplica::new(*server, config.seed)?),
             ReplicaConfig::Tick(tick) => Model::Tick(TickReplica::new(*tick)?),
         };
-        Ok(Replica { life: LifeCycle::ready(now), model, assignments: 0 })
+        let life = if index < config.replicas { LifeCycle::ready(Nanos::ZERO) } else { LifeCycle::planned() };
+        Ok(Replica { life, model, assignments: 0 })
     }
 
     pub(crate) fn stats(&self, now: Nanos) -> ReplicaStats {

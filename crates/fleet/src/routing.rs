@@ -1,48 +1,47 @@
 //! Which replica gets an attempt.
 //!
 //! A [`Policy`] sees one borrowed [`RouteContext`]: the request without its true output length, the replicas that may be chosen,
-//! and the signals of the tier it declared. It answers with a replica and a phrase on why, and may leave the numbers it
+//! and the signals of the tiers it declared. It answers with a replica and a phrase on why, and may leave the numbers it
 //! compared in a buffer that is reused. Draws come from a stream made for this one decision, so how often a policy draws changes
 //! nothing else.
 //!
 //! One policy is one file and one line in [`registry`].
 
-pub mod least_tokens;
-mod params;
-pub mod prefix_affinity;
+mod least_tokens;
+mod lru;
+pub(crate) mod params;
+mod prefix;
+mod prefix_affinity;
 pub mod registry;
-pub mod round_robin;
+mod round_robin;
+mod text;
 mod ties;
 
-use crate::telemetry::{LocalSignals, Tier};
+use crate::telemetry::{KvIndex, LocalSignals, PolledSignals, Reads};
 use serde_json::Value;
 use servelab_engine::random::Stream;
 use servelab_engine::{Nanos, Prompt};
-use servelab_spec::experiment::PolicySpec;
 
-/// A routing policy.
+/// A routing policy. Each router of a fleet has an instance of its own.
 pub trait Policy: Send {
-    /// Its stable snake_case name in the registry.
-    fn name(&self) -> &'static str;
-
-    /// Name and parameters, with which the registry builds it again.
-    fn spec(&self) -> PolicySpec;
-
-    /// The signals it reads; `None` for none at all.
-    fn reads(&self) -> Option<Tier> {
-        None
+    /// The signals it reads.
+    fn reads(&self) -> Reads {
+        Reads::NOTHING
     }
 
     /// Chooses one of `ctx.candidates`. `scores` comes empty; a policy that compares numbers leaves one for each candidate, in order.
     fn route(&mut self, ctx: &RouteContext<'_>, scores: &mut Vec<f64>, stream: &mut Stream) -> Choice;
 
-    /// An attempt went to `replica`.
-    fn dispatched(&mut self, _request: &RequestView<'_>, _replica: u32) {}
+    /// An attempt that this router routed went to `replica`.
+    fn dispatched(&mut self, _now: Nanos, _request: &RequestView<'_>, _replica: u32) {}
 
-    /// An attempt on `replica` ended, in whatever way.
-    fn ended(&mut self, _request: &RequestView<'_>, _replica: u32) {}
+    /// The first token of such an attempt came back.
+    fn first_token(&mut self, _now: Nanos, _request: &RequestView<'_>, _replica: u32) {}
 
-    /// The replicas that may be chosen are now these.
+    /// Such an attempt ended, in whatever way.
+    fn ended(&mut self, _now: Nanos, _request: &RequestView<'_>, _replica: u32) {}
+
+    /// The replicas that may be chosen are now these, ascending.
     fn replicas_changed(&mut self, _ready: &[u32]) {}
 
     /// What it remembers, for saving; `Null` when that is nothing.
@@ -70,25 +69,56 @@ pub struct RouteContext<'a> {
     pub candidates: &'a [u32],
     /// Tokens of a KV block; 0 where there are none.
     pub block_tokens: u32,
-    local: &'a [LocalSignals],
+    signals: Signals<'a>,
+}
+
+/// The signals of a decision, each present only when the policy reads its tier.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Signals<'a> {
+    /// One entry for each candidate.
+    pub local: &'a [LocalSignals],
+    /// One entry for each replica of the fleet, by index.
+    pub polled: &'a [PolledSignals],
+    /// Which replica holds which block.
+    pub index: Option<&'a KvIndex>,
 }
 
 impl<'a> RouteContext<'a> {
-    /// A context; `local` has one entry for each candidate, or none for policies that read no signals.
+    /// A context of these signals.
     pub fn new(
         now: Nanos,
         request: RequestView<'a>,
         candidates: &'a [u32],
         block_tokens: u32,
-        local: &'a [LocalSignals],
+        signals: Signals<'a>,
     ) -> Self {
-        debug_assert!(!candidates.is_empty() && (local.is_empty() || local.len() == candidates.len()));
-        RouteContext { now, request, candidates, block_tokens, local }
+        debug_assert!(!candidates.is_empty());
+        debug_assert!(signals.local.is_empty() || signals.local.len() == candidates.len());
+        RouteContext { now, request, candidates, block_tokens, signals }
     }
 
-    /// Router-local signals, one for each candidate; empty unless [`Policy::reads`] declares a tier.
+    /// Router-local signals, one for each candidate.
+    ///
+    /// Empty unless [`Policy::reads`] has [`Reads::LOCAL`].
     pub fn local(&self) -> &'a [LocalSignals] {
-        self.local
+        self.signals.local
+    }
+
+    /// Metrics of the candidate at position `at`, as of the latest scrape.
+    ///
+    /// # Panics
+    /// Unless [`Policy::reads`] has [`Reads::POLLED`].
+    pub fn polled(&self, at: usize) -> &'a PolledSignals {
+        &self.signals.polled[self.candidates[at] as usize]
+    }
+
+    /// Appends how many leading full blocks of the prompt each candidate holds, as events told; zeros unless
+    /// [`Policy::reads`] has [`Reads::EVENTS`].
+    pub fn matched_blocks(&self, matched: &mut Vec<u32>) {
+        match self.signals.index {
+            Some(index) => index.matched(self.request.prompt, self.candidates, matched),
+            None => matched.resize(matched.len() + self.candidates.len(), 0),
+        }
     }
 }
 
@@ -105,6 +135,8 @@ pub struct RequestView<'a> {
     pub adapter: Option<u32>,
     /// What to read.
     pub prompt: &'a Prompt,
+    /// Where the first user message begins in it, tokens: what stands before is the system prompt.
+    pub user_at: u32,
     /// Output budget, tokens.
     pub max_tokens: u32,
     /// Which try this is, from 1.
@@ -118,36 +150,23 @@ pub struct Choice {
     pub replica: u32,
     /// Why, in a phrase.
     pub why: &'static str,
+    /// Prompt tokens that the router expects to find cached there; 0 for a policy that expects nothing. Counted in
+    /// [`LocalSignals::prefill_tokens`].
+    pub expected_hit: u32,
+}
+
+impl Choice {
+    /// A choice that expects no cached token.
+    pub fn new(replica: u32, why: &'static str) -> Self {
+        Choice { replica, why, expected_hit: 0 }
+    }
+
+    /// The same, expecting `tokens` to be cached.
+    #[must_use]
+    pub fn expecting(self, tokens: u32) -> Self {
+        Choice { expected_hit: tokens, ..self }
+    }
 }
 
 #[cfg(test)]
-pub(crate) mod testing {
-    //! Contexts to test policies in.
-
-    use super::*;
-
-    /// A prompt of these tokens, blocks of 16.
-    pub(crate) fn prompt(tokens: &[u32]) -> Prompt {
-        Prompt::from_tokens(tokens, 16, 0)
-    }
-
-    /// Routes one request and returns choice and scores.
-    pub(crate) fn route(
-        policy: &mut dyn Policy,
-        prompt: &Prompt,
-        candidates: &[u32],
-        tokens: &[u64],
-        draw: u64,
-    ) -> (Choice, Vec<f64>) {
-        let local: Vec<LocalSignals> =
-            tokens.iter().map(|&tokens| LocalSignals { requests: u32::from(tokens > 0), tokens }).collect();
-        let request =
-            RequestView { index: 0, tenant: 0, session: None, adapter: None, prompt, max_tokens: 8, attempt: 1 };
-        let local = if policy.reads().is_some() { &local[..] } else { &[] };
-        let ctx = RouteContext::new(Nanos::ZERO, request, candidates, 16, local);
-        let mut scores = Vec::new();
-        let choice = policy.route(&ctx, &mut scores, &mut Stream::new(1, b"test").split(draw));
-        assert!(candidates.contains(&choice.replica));
-        (choice, scores)
-    }
-}
+pub(crate) mod testing;

@@ -98,7 +98,7 @@ fn damaged_states_are_refused() {
     };
     assert!(restore("\"now\":", "\"now\":").is_ok());
     assert!(matches!(restore("\"round_robin\"", "\"fastest\""), Err(Some(RestoreError::Policy(_)))));
-    assert!(matches!(restore("\"policy_state\":", "\"policy_state\":\"x\",\"y\":"), Err(None)));
+    assert!(matches!(restore("\"policy_states\":", "\"policy_states\":[],\"y\":"), Err(None)));
     assert!(matches!(
         restore("\"counts\":{\"arrived\":", "\"counts\":{\"arrived\":9"),
         Err(Some(RestoreError::Damaged(_)))

@@ -121,8 +121,7 @@ fn it_is_saved_and_goes_on() {
 fn settings_are_checked() {
     let refused = |config: TickConfig| {
         let config = FleetConfig::new(1, ReplicaConfig::Tick(config));
-        let policy = servelab_fleet::registry::build(&PolicySpec::named("round_robin")).unwrap();
-        Fleet::new(config, book(), policy).err().unwrap().to_string()
+        Fleet::new(config, book(), &PolicySpec::named("round_robin")).err().unwrap().to_string()
     };
     let config = TickConfig::default();
     assert!(refused(TickConfig { tick: Nanos::ZERO, ..config }).contains("tick.tick"));

@@ -82,6 +82,32 @@ const NUMBERS: &[(Words, f64)] = &[
     ),
     (("engine.max_context", "Context", "Longest prompt plus output that the model can hold."), 1.0),
     (("engine.watermark", "Watermark", "Share of the pool that admission leaves free for sequences that grow."), 0.01),
+    (("routing.routers", "Routers", "Routers that share the traffic; each counts only what it sent itself."), 1.0),
+    (
+        (
+            "routing.scrape_s",
+            "Scrape period",
+            "Time between two readings of engine metrics; 0 reads them at every decision, which nothing real does.",
+        ),
+        0.05,
+    ),
+    (("routing.event_delay_s", "Event delay", "Age of KV events when they reach the routers."), 0.005),
+    (("routing.event_loss", "Event loss", "Share of KV events that never reach the routers."), 0.01),
+    (("events.join", "Replicas that join", "How many are added on the way, with empty caches; 0 for none."), 1.0),
+    (("events.join_at_s", "They join at", "When the new replicas are created."), 1.0),
+    (("events.warm_up_s", "Warm-up", "How long a new replica needs until it can serve."), 0.5),
+    (
+        (
+            "events.leave",
+            "Replicas that leave",
+            "How many finish what they have and go, their caches with them; 0 for none.",
+        ),
+        1.0,
+    ),
+    (("events.leave_at_s", "They leave at", "When those replicas stop taking requests."), 1.0),
+    (("events.slow", "Slow replicas", "How many replicas are slower than the rest; 0 for none."), 1.0),
+    (("events.slow_factor", "How slow", "How many times as long their steps take."), 0.1),
+    (("events.restart_at_s", "Routers restart at", "When the routers lose what they remember, if they restart."), 1.0),
     (
         ("slo.ttft_s", "TTFT limit", "A request is good if its first token comes within this time, and its ITL holds."),
         0.05,
@@ -136,6 +162,12 @@ const SWITCHES: &[Words] = &[
         "Split a long prefill over steps, so that running sequences go on meanwhile.",
     ),
     ("engine.one_prefill", "One prefill a step", "Admit at most one new sequence a step."),
+    (
+        "events.honest_readiness",
+        "Honest readiness",
+        "A new replica says that it is ready only once it can serve. Off: it is sent requests while it still warms up.",
+    ),
+    ("events.restart", "Routers restart", "The routers start afresh on the way: counts and indexes are gone."),
     ("engine.prefix_cache", "Prefix cache", "Keep full blocks and share them between requests that begin alike."),
 ];
 

@@ -24,6 +24,7 @@ pub mod prediction;
 pub mod presets;
 pub mod report;
 pub mod session;
+mod situation;
 pub mod stats;
 pub mod words;
 

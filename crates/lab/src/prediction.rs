@@ -25,7 +25,7 @@ pub(crate) fn predict(stage: &Stage) -> Option<Prediction> {
             errors.push((f - m).abs() / m);
             sums = (sums.0 + f, sums.1 + m);
         }
-        for replica in 0..stage.config().replicas {
+        for replica in 0..stage.config().replicas_ever() {
             with_fit.add(run, replica, &fitted);
             with_measured.add(run, replica, &measured);
         }

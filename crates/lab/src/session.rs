@@ -19,12 +19,12 @@ pub use saved::{Recording, SessionState};
 
 use crate::error::RunError;
 use crate::fit::Fit;
-use crate::{catalog, chart, costs, report};
+use crate::{catalog, chart, costs, report, situation};
 use keyframes::Keyframes;
 use look::Look;
 use servelab_engine::cost::CostModel;
 use servelab_engine::{EngineConfig, Nanos};
-use servelab_fleet::{Fleet, FleetConfig, Poll, RequestRecord, registry};
+use servelab_fleet::{Fleet, FleetConfig, Poll, RequestRecord};
 use servelab_spec::experiment::{Charge, Coefficients, ExecutionMode, Spec};
 use servelab_spec::protocol::{Chart, ChartRequest};
 use servelab_spec::report::Report;
@@ -222,7 +222,7 @@ impl Stage {
         } else {
             FleetConfig::priced(spec.replicas, engine, cost)
         };
-        let config = FleetConfig { seed: spec.seed, ..config };
+        let config = situation::apply(spec, config);
         let rate = costs::rate_per_s(spec, &cost);
         let source = Source::new(&spec.workload, spec.seed, spec.engine.block_tokens, rate)?;
         let mut arrivals = Vec::with_capacity(source.total() as usize);
@@ -249,8 +249,7 @@ impl Stage {
 
     /// A policy's fleet at time zero.
     pub(crate) fn fresh(&self, spec: &Spec, policy: usize) -> Result<Fleet, RunError> {
-        let policy = registry::build(&spec.policies[policy])?;
-        Ok(Fleet::new(self.config.clone(), self.source.clone(), policy)?)
+        Ok(Fleet::new(self.config.clone(), self.source.clone(), &spec.policies[policy])?)
     }
 
     /// What the fleets are built with.

@@ -27,14 +27,51 @@ pub struct PolicyInfo {
     pub name: String,
     /// Name for people.
     pub label: String,
+    /// What it goes by.
+    pub family: Family,
+    /// The project whose router this is, faithful to its source; empty for textbook policies.
+    pub project: String,
+    /// It reads the prompt's content, so whoever runs it handles user data.
+    pub reads_prompt: bool,
     /// One sentence: what it does.
     pub summary: String,
-    /// What it reads, the prompt's content included or not.
+    /// What it reads, and how old that may be.
     pub reads: String,
+    /// What its scores are and which wins ("tokens in flight, the fewest win"); empty when it compares nothing.
+    pub compares: String,
     /// How it fails.
     pub fails: String,
     /// Its parameters.
     pub params: Vec<ParamInfo>,
+}
+
+/// What a policy goes by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Family {
+    /// Turns, chance or load.
+    Plain,
+    /// A hash of the session or of how the prompt begins.
+    Affinity,
+    /// What it believes replicas to have cached.
+    CacheAware,
+    /// A sum of scores that the user puts together.
+    Composed,
+    /// The user's own script.
+    Script,
+}
+
+impl Family {
+    /// Its name for people.
+    pub fn label(self) -> &'static str {
+        match self {
+            Family::Plain => "Plain",
+            Family::Affinity => "Affinity",
+            Family::CacheAware => "Cache-aware",
+            Family::Composed => "Composed",
+            Family::Script => "Your own",
+        }
+    }
 }
 
 /// A number, switch or choice that can be set.
@@ -203,8 +240,12 @@ mod tests {
         let policy = |name: &str, params| PolicyInfo {
             name: name.into(),
             label: name.into(),
+            family: Family::Plain,
+            project: String::new(),
+            reads_prompt: false,
             summary: String::new(),
             reads: String::new(),
+            compares: String::new(),
             fails: String::new(),
             params,
         };

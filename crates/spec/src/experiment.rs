@@ -24,6 +24,10 @@ pub struct Spec {
     pub workload: WorkloadSpec,
     /// One replica's engine; every replica is alike.
     pub engine: EngineSpec,
+    /// How signals reach the routers.
+    pub routing: RoutingSpec,
+    /// What happens to the fleet on the way.
+    pub events: EventsSpec,
     /// What counts as good.
     pub slo: SloSpec,
     /// Who executes the steps and what they are charged.
@@ -44,6 +48,8 @@ impl Default for Spec {
             ],
             workload: WorkloadSpec::default(),
             engine: EngineSpec::default(),
+            routing: RoutingSpec::default(),
+            events: EventsSpec::default(),
             slo: SloSpec::default(),
             execution: ExecutionSpec::default(),
         }
@@ -193,6 +199,69 @@ impl Default for EngineSpec {
             one_prefill: false,
             prefix_cache: true,
             watermark: 0.0,
+        }
+    }
+}
+
+/// How signals reach the routers. Policies declare which of the tiers they read.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RoutingSpec {
+    /// Routers that share the traffic, each with counts and indexes of its own.
+    pub routers: u32,
+    /// Seconds between two scrapes of engine metrics; 0: fresh at every decision, which nothing real is.
+    pub scrape_s: f64,
+    /// Age of KV events when they reach the routers, seconds.
+    pub event_delay_s: f64,
+    /// Share of KV events that never reach them, 0 to 1.
+    pub event_loss: f64,
+}
+
+impl Default for RoutingSpec {
+    fn default() -> Self {
+        RoutingSpec { routers: 1, scrape_s: 0.05, event_delay_s: 0.01, event_loss: 0.0 }
+    }
+}
+
+/// What happens to the fleet on the way. Instants are virtual seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct EventsSpec {
+    /// Replicas that join, with empty caches; 0: none.
+    pub join: u32,
+    /// When they join.
+    pub join_at_s: f64,
+    /// How long they need until they can serve.
+    pub warm_up_s: f64,
+    /// They say that they are ready only once they can serve.
+    pub honest_readiness: bool,
+    /// Replicas that leave: the last ones of the start; 0: none. At least one must stay.
+    pub leave: u32,
+    /// When they leave.
+    pub leave_at_s: f64,
+    /// Replicas slower than the rest: the last ones of the start; 0: none.
+    pub slow: u32,
+    /// How many times as long their steps take.
+    pub slow_factor: f64,
+    /// The routers restart, and what they remember is gone.
+    pub restart: bool,
+    /// When they restart.
+    pub restart_at_s: f64,
+}
+
+impl Default for EventsSpec {
+    fn default() -> Self {
+        EventsSpec {
+            join: 0,
+            join_at_s: 10.0,
+            warm_up_s: 0.0,
+            honest_readiness: true,
+            leave: 0,
+            leave_at_s: 10.0,
+            slow: 0,
+            slow_factor: 2.0,
+            restart: false,
+            restart_at_s: 10.0,
         }
     }
 }

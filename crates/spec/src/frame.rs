@@ -32,10 +32,12 @@ pub struct Decision {
     pub tenant: u32,
     /// Prompt length, tokens.
     pub prompt_tokens: u32,
+    /// The router that decided.
+    pub router: u32,
     /// The chosen replica.
     pub replica: u32,
-    /// What the policy compared, one value per replica; empty when it compares nothing.
-    pub scores: Vec<f64>,
+    /// What the policy compared, one value per replica (none for one that could not be chosen); empty when it compares nothing.
+    pub scores: Vec<Option<f64>>,
     /// One phrase on why, in the policy's words.
     pub why: String,
 }
@@ -73,7 +75,9 @@ pub struct ReplicaFrame {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReplicaState {
-    /// Not yet ready.
+    /// To be created later.
+    Planned,
+    /// Created and not yet ready.
     Starting,
     /// Takes requests.
     #[default]

@@ -196,8 +196,14 @@ pub struct RequestStory {
     pub replica: Option<u32>,
     /// Why that replica, in the policy's words.
     pub why: String,
-    /// What the policy compared, one value per replica.
-    pub scores: Vec<f64>,
+    /// What the policy compared, one value per replica, none for one that could not be chosen; empty when it compares nothing.
+    pub scores: Vec<Option<f64>>,
+    /// What each replica had to offer when the request was routed, by index.
+    pub offers: Vec<Offer>,
+    /// The router that decided.
+    pub router: u32,
+    /// Prompt tokens the router expected to find cached.
+    pub expected_tokens: u32,
     /// Arrival, seconds.
     pub arrival_s: f64,
     /// Time to first token, seconds.
@@ -214,6 +220,19 @@ pub struct RequestStory {
     pub prompt: Option<String>,
     /// The generated text, when a model generated one.
     pub output: Option<String>,
+}
+
+/// What a replica had to offer when a request was routed: the truth, whatever the policy knew of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Offer {
+    /// It could be chosen.
+    pub candidate: bool,
+    /// Prompt tokens in its cache.
+    pub cached_tokens: u32,
+    /// Requests in flight there.
+    pub requests: u32,
+    /// Their tokens: prompt + output budget − tokens produced.
+    pub tokens: u64,
 }
 
 /// A device as measured.

@@ -89,6 +89,18 @@ pub const LIMITS: &[Limit] = &[
     whole("engine.token_budget", 1, 1_000_000, "tokens"),
     whole("engine.max_context", 2, 2_000_000, "tokens"),
     real("engine.watermark", 0.0, 0.5, ""),
+    whole("routing.routers", 1, 64, ""),
+    real("routing.scrape_s", 0.0, 3600.0, "s"),
+    real("routing.event_delay_s", 0.0, 3600.0, "s"),
+    real("routing.event_loss", 0.0, 1.0, ""),
+    whole("events.join", 0, 512, ""),
+    real("events.join_at_s", 0.0, 1e6, "s"),
+    real("events.warm_up_s", 0.0, 1e6, "s"),
+    whole("events.leave", 0, 511, ""),
+    real("events.leave_at_s", 0.0, 1e6, "s"),
+    whole("events.slow", 0, 512, ""),
+    real("events.slow_factor", 0.01, 1000.0, "×"),
+    real("events.restart_at_s", 0.0, 1e6, "s"),
     real("slo.ttft_s", 0.000_001, 3600.0, "s"),
     real("slo.itl_s", 0.000_001, 3600.0, "s"),
     real("execution.coefficients.step_us", 0.0, 1e9, "µs"),
@@ -137,7 +149,26 @@ impl Spec {
         self.check_policies()?;
         self.check_workload()?;
         self.check_engine()?;
+        self.check_events()?;
         self.check_execution()
+    }
+
+    /// Replicas there ever are.
+    pub fn replicas_ever(&self) -> u32 {
+        self.replicas + self.events.join
+    }
+
+    fn check_events(&self) -> Result<(), SpecError> {
+        let most = self.replicas.saturating_sub(1);
+        if self.events.leave > most {
+            let accepted = format!("accepted is at most {most}: one of the {} replicas must stay", self.replicas);
+            return Err(SpecError::new("events.leave", self.events.leave, accepted));
+        }
+        if self.events.slow > self.replicas {
+            let accepted = format!("accepted is at most {}, the number of replicas", self.replicas);
+            return Err(SpecError::new("events.slow", self.events.slow, accepted));
+        }
+        Ok(())
     }
 
     /// Longest prompt plus output that the workload can ask for, tokens.
@@ -206,7 +237,7 @@ impl Spec {
             let accepted = format!("accepted is at least {longest}, the longest prompt plus output of the workload");
             return Err(SpecError::new("engine.max_context", e.max_context, accepted));
         }
-        let blocks = u64::from(self.replicas) * u64::from(e.blocks);
+        let blocks = u64::from(self.replicas_ever()) * u64::from(e.blocks);
         if blocks > MAX_BLOCKS {
             let found = format!("{} blocks on each of {} replicas", e.blocks, self.replicas);
             return Err(SpecError::new("engine.blocks", found, format!("accepted are {MAX_BLOCKS} blocks in all")));

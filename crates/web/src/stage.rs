@@ -85,6 +85,7 @@ fn replica_of(frame: &Option<Arc<Frame>>, replica: u32) -> Option<&ReplicaFrame>
 /// Class of the dot and the word beside it.
 fn state_words(state: ReplicaState) -> (&'static str, &'static str) {
     match state {
+        ReplicaState::Planned => ("dot dot-gone", text::STATE_PLANNED),
         ReplicaState::Starting => ("dot dot-starting", text::STATE_STARTING),
         ReplicaState::Ready => ("dot dot-ready", text::STATE_READY),
         ReplicaState::Draining => ("dot dot-draining", text::STATE_DRAINING),

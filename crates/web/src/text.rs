@@ -67,6 +67,7 @@ texts! {
     GATEWAY_OPEN = "lets everything through";
     ROUTER = "Router";
     NO_STEP = "idle";
+    STATE_PLANNED = "not there yet";
     STATE_STARTING = "starting";
     STATE_READY = "ready";
     STATE_DRAINING = "draining";

@@ -53,7 +53,6 @@ impl Tenant {
     }
 
     /// Length of the system prompt, tokens.
-    #[cfg(test)]
     pub(crate) fn len(&self) -> u32 {
         self.tokens.len() as u32
     }

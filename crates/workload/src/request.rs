@@ -16,6 +16,8 @@ pub struct Request {
     pub arrival: Nanos,
     /// What to read.
     pub prompt: Prompt,
+    /// Where the first user message begins in the prompt, tokens: what stands before is the system prompt.
+    pub user_at: u32,
     /// Output budget the client states, tokens.
     pub max_tokens: u32,
     /// True output length, tokens, `1..=max_tokens`. Never shown to a policy.

@@ -29,6 +29,7 @@ pub fn configs(materialise: bool) -> impl Strategy<Value = EngineConfig> {
         watermark_blocks: watermark.min(blocks - 1),
         materialise,
         end_of_text: 257,
+        kv_changes: false,
     })
 }
 

@@ -1,6 +1,7 @@
 //! The fleet's invariants, counted from scratch.
 
-use super::Core;
+use super::timers::Timer;
+use super::{Core, Fleet};
 use crate::gateway::Gateway;
 use crate::telemetry::LocalSignals;
 use servelab_engine::Nanos;
@@ -34,7 +35,8 @@ pub(super) fn check(core: &Core, settled: bool) -> Result<(), Violation> {
         format!("{} are counted as pending, {pending} are", counts.pending)
     })?;
     // Each request in flight is in exactly one place: at a replica, held by the gateway or waiting to be tried again.
-    let elsewhere = u64::from(core.gateway.held()) + core.timers.iter().count() as u64;
+    let retries = core.timers.iter().filter(|timer| matches!(timer, Timer::Retry(_))).count();
+    let elsewhere = u64::from(core.gateway.held()) + retries as u64;
     let mut attempted = BTreeSet::new();
     for (_, attempt) in flights.attempts.iter() {
         expect("F1 conservation", flights.requests.get(attempt.request).is_some(), || {
@@ -64,26 +66,11 @@ pub(super) fn check(core: &Core, settled: bool) -> Result<(), Violation> {
             format!("replica {index} was busy {:?} of {:?}", stats.busy, stats.lifetime)
         })?;
     }
-    // Nobody comes or goes yet, so the sum has a closed form.
-    let expected = u128::from(core.now.0) * core.replicas.len() as u128;
+    let expected = Fleet::expected_lifetimes(core);
     expect("F6 lifetimes", u128::from(lifetimes.0) == expected.min(u64::MAX.into()), || {
         format!("lifetimes sum to {lifetimes:?}, {expected} ns were expected")
     })?;
-    let mut counted = vec![LocalSignals::default(); core.replicas.len()];
-    for (_, attempt) in flights.attempts.iter() {
-        let (Some(signals), Some(flight)) =
-            (counted.get_mut(attempt.replica as usize), flights.requests.get(attempt.request))
-        else {
-            return expect("F7 signals", false, || format!("attempt {} is at no replica", attempt.id.0));
-        };
-        let budget = u64::from(flight.request.prompt.len) + u64::from(flight.request.max_tokens);
-        expect("F7 signals", u64::from(attempt.produced) <= budget, || {
-            format!("attempt {} produced {} of {budget} tokens", attempt.id.0, attempt.produced)
-        })?;
-        signals.requests += 1;
-        signals.tokens += budget - u64::from(attempt.produced);
-    }
-    expect("F7 signals", counted == core.signals, || format!("kept {:?}, counted {counted:?}", core.signals))?;
+    signals(core)?;
     if settled {
         for (index, replica) in core.replicas.iter().enumerate() {
             expect("F4 work", !replica.life.may_run() || !replica.model.get().idles_beside_work(), || {
@@ -91,11 +78,49 @@ pub(super) fn check(core: &Core, settled: bool) -> Result<(), Violation> {
             })?;
         }
         let limit = core.gateway.in_flight_limit();
-        let room = (core.replicas.iter().zip(&core.signals))
-            .any(|(replica, signals)| replica.life.may_be_routed_to() && signals.requests < limit);
+        let room = (core.replicas.iter().zip(&core.in_flight))
+            .any(|(replica, &requests)| replica.life.may_be_routed_to() && requests < limit);
         expect("F4 work", core.gateway.held() == 0 || !room, || {
             format!("the gateway holds {} requests beside a free replica", core.gateway.held())
         })?;
+    }
+    Ok(())
+}
+
+/// F7, for each router.
+fn signals(core: &Core) -> Result<(), Violation> {
+    let n = core.replicas.len();
+    let mut in_flight = vec![0; n];
+    let mut counted: Vec<Vec<LocalSignals>> = vec![vec![LocalSignals::default(); n]; core.routers.len()];
+    for (_, attempt) in core.flights.attempts.iter() {
+        let (Some(total), Some(flight), Some(router)) = (
+            in_flight.get_mut(attempt.replica as usize),
+            core.flights.requests.get(attempt.request),
+            core.routers.get(attempt.routed.router as usize),
+        ) else {
+            return expect("F7 signals", false, || format!("attempt {} is at no replica", attempt.id.0));
+        };
+        *total += 1;
+        let request = &flight.request;
+        let budget = u64::from(request.prompt.len) + u64::from(request.max_tokens);
+        let (produced, expected) = (u64::from(attempt.produced), attempt.routed.expected_hit);
+        expect("F7 signals", produced <= budget && expected < request.prompt.len.max(1), || {
+            format!("attempt {} produced {produced} of {budget} tokens, {expected} expected", attempt.id.0)
+        })?;
+        if attempt.routed.counts == router.resets {
+            let signals = &mut counted[attempt.routed.router as usize][attempt.replica as usize];
+            signals.send(request.prompt.len, budget, expected);
+            signals.tokens -= produced;
+            if attempt.first_token.is_some() {
+                signals.first_token(request.prompt.len, expected);
+            }
+        }
+    }
+    expect("F7 signals", in_flight == core.in_flight, || {
+        format!("{:?} were kept in flight, {in_flight:?} counted", core.in_flight)
+    })?;
+    for (router, counted) in core.routers.iter().zip(&counted) {
+        expect("F7 signals", router.signals == *counted, || format!("kept {:?}, counted {counted:?}", router.signals))?;
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use servelab_engine::Nanos;
+use servelab_spec::protocol::Offer;
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
@@ -20,10 +21,16 @@ pub struct DecisionRecord {
     pub tenant: u32,
     /// Prompt length, tokens.
     pub prompt_tokens: u32,
+    /// The router that decided.
+    pub router: u32,
     /// The chosen replica.
     pub replica: u32,
-    /// What the policy compared, one value for each replica (−1 for one that could not be chosen); empty when it compares nothing.
-    pub scores: Vec<f64>,
+    /// Prompt tokens the router expected to find cached there.
+    pub expected_hit: u32,
+    /// What each replica had to offer, by index; empty unless this request was to be explained.
+    pub offers: Vec<Offer>,
+    /// What the policy compared, one value for each replica (none for one that could not be chosen); empty when it compares nothing.
+    pub scores: Vec<Option<f64>>,
     /// Why, in a phrase.
     pub why: Cow<'static, str>,
 }
@@ -41,9 +48,9 @@ impl Decisions {
         };
         buffer.clear();
         if scores.len() == candidates.len() {
-            buffer.resize(replicas as usize, -1.0);
+            buffer.resize(replicas as usize, None);
             for (&candidate, &score) in candidates.iter().zip(scores) {
-                buffer[candidate as usize] = score;
+                buffer[candidate as usize] = Some(score);
             }
         }
         self.0.push_back(DecisionRecord { scores: buffer, ..decision });

@@ -1,15 +1,17 @@
 //! The way of a request: client, gateway, router, replica, and back.
 
 use super::decisions::DecisionRecord;
-use super::flights::{Attempt, InFlight};
+use super::flights::{Attempt, InFlight, Routed};
+use super::routers::router_of;
 use super::timers::Timer;
 use super::{Core, Fleet};
 use crate::clients::{After, Failure};
 use crate::gateway::{Gateway, Verdict};
 use crate::record::{Outcome, RequestRecord};
-use crate::routing::{RequestView, RouteContext};
-use crate::telemetry::LocalSignals;
+use crate::routing::{Choice, RequestView, RouteContext, Signals};
+use crate::telemetry::{LocalSignals, Reads};
 use servelab_engine::{EngineEvent, Nanos, SequenceId};
+use servelab_spec::protocol::Offer;
 use servelab_workload::Request;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -53,6 +55,7 @@ fn view(request: &Request, attempt: u32) -> RequestView<'_> {
         session: request.session,
         adapter: request.adapter,
         prompt: &request.prompt,
+        user_at: request.user_at,
         max_tokens: request.max_tokens,
         attempt,
     }
@@ -61,6 +64,28 @@ fn view(request: &Request, attempt: u32) -> RequestView<'_> {
 /// What an attempt adds to its replica's outstanding tokens when it is sent.
 fn budget(request: &Request) -> u64 {
     u64::from(request.prompt.len) + u64::from(request.max_tokens)
+}
+
+/// What each replica has to offer `request`.
+fn offers(core: &Core, candidates: &[u32], request: &Request) -> Vec<Offer> {
+    let mut offers: Vec<Offer> = (0u32..)
+        .zip(&core.replicas)
+        .map(|(index, replica)| Offer {
+            candidate: candidates.binary_search(&index).is_ok(),
+            cached_tokens: replica.model.get().cached_tokens(&request.prompt),
+            requests: core.in_flight[index as usize],
+            tokens: 0,
+        })
+        .collect();
+    for (_, attempt) in core.flights.attempts.iter() {
+        if let Some(flight) = core.flights.requests.get(attempt.request) {
+            offers[attempt.replica as usize].tokens += budget(&flight.request) - u64::from(attempt.produced);
+        }
+    }
+    for (offer, replica) in offers.iter_mut().zip(&core.replicas) {
+        offer.tokens -= replica.model.get().produced(core.now);
+    }
+    offers
 }
 
 impl Fleet {
@@ -88,51 +113,22 @@ impl Fleet {
     /// Some replica may take one more.
     fn has_room(&self) -> bool {
         let limit = self.core.gateway.in_flight_limit();
-        limit == u32::MAX || self.scratch.ready.iter().any(|&index| self.core.signals[index as usize].requests < limit)
+        limit == u32::MAX || self.scratch.ready.iter().any(|&index| self.core.in_flight[index as usize] < limit)
     }
 
     /// Routes the request at `place` and hands it to the replica chosen.
     fn dispatch(&mut self, place: u32) {
-        let Fleet { core, policy, scratch, draws, running_ahead, .. } = self;
-        let Some(flight) = core.flights.requests.get(place) else { return };
-        let limit = core.gateway.in_flight_limit();
-        scratch.candidates.clear();
-        scratch
-            .candidates
-            .extend(scratch.ready.iter().filter(|&&index| core.signals[index as usize].requests < limit).copied());
-        if scratch.candidates.is_empty() {
+        let Some(flight) = self.core.flights.requests.get(place) else { return };
+        let (index, number) = (flight.request.index, flight.attempts);
+        let router = router_of(&self.routing, index, number, self.core.config.telemetry.routers);
+        let Some(choice) = self.choose(place, router) else {
             return self.failed(place, None, Failure { code: NO_REPLICA, retry_after: None });
-        }
-        scratch.local.clear();
-        if policy.reads().is_some() {
-            scratch.local.extend(scratch.candidates.iter().map(|&index| {
-                let signals = core.signals[index as usize];
-                if !running_ahead[index as usize] {
-                    return signals;
-                }
-                let produced = core.replicas[index as usize].model.get().produced(core.now);
-                LocalSignals { tokens: signals.tokens - produced, ..signals }
-            }));
-        }
-        scratch.scores.clear();
-        let attempt = flight.attempts;
-        let request = view(&flight.request, attempt);
-        let ctx = RouteContext::new(core.now, request, &scratch.candidates, core.config.block_tokens(), &scratch.local);
-        let mut draw = draws.split(core.flights.serial());
-        let choice = policy.route(&ctx, &mut scratch.scores, &mut draw);
-        let replica = choice.replica;
-        assert!(scratch.candidates.contains(&replica), "{} chose replica {replica}, no candidate", policy.name());
-        let decision = DecisionRecord {
-            at: core.now,
-            request: request.index,
-            tenant: request.tenant,
-            prompt_tokens: request.prompt.len,
-            replica,
-            scores: Vec::new(),
-            why: Cow::Borrowed(choice.why),
         };
-        core.decisions.push(decision, &scratch.candidates, &scratch.scores, core.config.replicas);
-        let id = core.flights.attempt(place, replica, attempt);
+        let Fleet { core, policies, .. } = self;
+        let counts = &mut core.routers[router as usize];
+        let (replica, expected_hit) = (choice.replica, choice.expected_hit);
+        let routed = Routed { router, counts: counts.resets, life: counts.restarts, expected_hit };
+        let id = core.flights.attempt(place, replica, number, routed);
         let Some(flight) = core.flights.requests.get(place) else { return };
         let target = &mut core.replicas[replica as usize];
         if target.model.get_mut().submit(core.now, flight.request.sequence(id)).is_err() {
@@ -140,12 +136,90 @@ impl Fleet {
             return self.failed(place, Some(replica), Failure { code: NEVER_FITS, retry_after: None });
         }
         target.assignments += 1;
-        let signals = &mut core.signals[replica as usize];
-        signals.requests += 1;
-        signals.tokens += budget(&flight.request);
-        policy.dispatched(&view(&flight.request, attempt), replica);
+        core.in_flight[replica as usize] += 1;
+        counts.signals[replica as usize].send(flight.request.prompt.len, budget(&flight.request), expected_hit);
+        policies.each[router as usize].dispatched(core.now, &view(&flight.request, number), replica);
         self.stirred.push(replica);
         self.refresh(replica);
+        if self.reads.has(Reads::POLLED) {
+            self.wake_scrapes();
+        }
+    }
+
+    /// Lets a router choose a replica for the request at `place`; `None` when there is none to choose.
+    fn choose(&mut self, place: u32, router: u32) -> Option<Choice> {
+        let limit = self.core.gateway.in_flight_limit();
+        let (ready, in_flight) = (&self.scratch.ready, &self.core.in_flight);
+        self.scratch.candidates.clear();
+        self.scratch.candidates.extend(ready.iter().filter(|&&index| in_flight[index as usize] < limit));
+        if self.scratch.candidates.is_empty() {
+            return None;
+        }
+        if self.reads.has(Reads::POLLED) && self.core.config.telemetry.scrape == Nanos::ZERO {
+            self.read_metrics();
+        }
+        if self.reads.has(Reads::LOCAL) {
+            self.gather_local(router);
+        }
+        let Fleet { core, policies, reads, scratch, draws, explain, .. } = self;
+        if let Some(index) = &mut core.index {
+            index.receive(core.now);
+        }
+        let flight = core.flights.requests.get(place)?;
+        let request = view(&flight.request, flight.attempts);
+        let signals = Signals {
+            local: if reads.has(Reads::LOCAL) { &scratch.local } else { &[] },
+            polled: if reads.has(Reads::POLLED) { &core.polled } else { &[] },
+            index: core.index.as_ref(),
+        };
+        let ctx = RouteContext::new(core.now, request, &scratch.candidates, core.config.block_tokens(), signals);
+        scratch.scores.clear();
+        let mut draw = draws.split(core.flights.serial());
+        let choice = policies.each[router as usize].route(&ctx, &mut scratch.scores, &mut draw);
+        let Choice { replica, why, .. } = choice;
+        assert!(scratch.candidates.contains(&replica), "{}: {replica} is no candidate", policies.spec().name);
+        // At least one token is always computed.
+        let expected_hit = choice.expected_hit.min(request.prompt.len.saturating_sub(1));
+        let offers =
+            if *explain == Some(request.index) { offers(core, &scratch.candidates, &flight.request) } else { vec![] };
+        let decision = DecisionRecord {
+            at: core.now,
+            request: request.index,
+            tenant: request.tenant,
+            prompt_tokens: request.prompt.len,
+            router,
+            replica,
+            expected_hit,
+            scores: Vec::new(),
+            offers,
+            why: Cow::Borrowed(why),
+        };
+        core.decisions.push(decision, &scratch.candidates, &scratch.scores, core.replicas.len() as u32);
+        Some(Choice { expected_hit, ..choice })
+    }
+
+    /// The router's own counts of each candidate, as they are at this instant.
+    fn gather_local(&mut self, router: u32) {
+        // With one router, whatever a run of equal steps has produced is its own; with several the run is split to see whose it is.
+        let alone = self.core.routers.len() == 1 && self.core.routers[0].resets == 0;
+        if !alone {
+            for at in 0..self.scratch.candidates.len() {
+                let index = self.scratch.candidates[at];
+                if self.running_ahead[index as usize] {
+                    self.split_run(index);
+                }
+            }
+        }
+        let Fleet { core, scratch, running_ahead, .. } = self;
+        scratch.local.clear();
+        scratch.local.extend(scratch.candidates.iter().map(|&index| {
+            let signals = core.routers[router as usize].signals[index as usize];
+            if !alone || !running_ahead[index as usize] {
+                return signals;
+            }
+            let produced = core.replicas[index as usize].model.get().produced(core.now);
+            LocalSignals { tokens: signals.tokens - produced, ..signals }
+        }));
     }
 
     /// A try of the request at `place` failed: its client tries again or gives up.
@@ -197,12 +271,25 @@ impl Fleet {
                 if let Some(attempt) = core.flights.by_id_mut(id) {
                     attempt.first_token = Some(core.now);
                     attempt.first_token_step = step;
+                    let (routed, number, place) = (attempt.routed, attempt.number, attempt.request);
+                    let Some(flight) = core.flights.requests.get(place) else { return };
+                    let counts = &mut core.routers[routed.router as usize];
+                    if routed.counts == counts.resets {
+                        counts.signals[index as usize].first_token(flight.request.prompt.len, routed.expected_hit);
+                    }
+                    if routed.life == counts.restarts {
+                        let policy = &mut self.policies.each[routed.router as usize];
+                        policy.first_token(core.now, &view(&flight.request, number), index);
+                    }
                 }
             }
             EngineEvent::Tokens { id, count } => {
                 if let Some(attempt) = core.flights.by_id_mut(id) {
                     attempt.produced += count;
-                    core.signals[index as usize].tokens -= u64::from(count);
+                    let counts = &mut core.routers[attempt.routed.router as usize];
+                    if attempt.routed.counts == counts.resets {
+                        counts.signals[index as usize].tokens -= u64::from(count);
+                    }
                 }
             }
             EngineEvent::Finished { id, .. } => self.finished(index, step, id),
@@ -215,9 +302,13 @@ impl Fleet {
         let core = &mut self.core;
         let Some(attempt) = core.flights.end(id) else { return };
         let Some(flight) = core.flights.requests.remove(attempt.request) else { return };
-        let signals = &mut core.signals[index as usize];
-        signals.requests -= 1;
-        signals.tokens -= budget(&flight.request) - u64::from(attempt.produced);
+        core.in_flight[index as usize] -= 1;
+        let counts = &mut core.routers[attempt.routed.router as usize];
+        let known = attempt.routed.life == counts.restarts;
+        if attempt.routed.counts == counts.resets {
+            let left = budget(&flight.request) - u64::from(attempt.produced);
+            counts.signals[index as usize].end(flight.request.prompt.len, left);
+        }
         core.counts.finished += 1;
         let record = RequestRecord {
             last_step: step,
@@ -234,11 +325,15 @@ impl Fleet {
             "F2 life cycle: {record:?}"
         );
         core.ended.push(record);
-        self.policy.ended(&view(&flight.request, attempt.number), index);
+        if known {
+            let policy = &mut self.policies.each[attempt.routed.router as usize];
+            policy.ended(core.now, &view(&flight.request, attempt.number), index);
+        }
+        self.leave_if_done(index);
     }
 
     /// Lets through what the gateway holds, as far as there is room.
-    fn release(&mut self) {
+    pub(super) fn release(&mut self) {
         while self.core.gateway.held() > 0 && self.has_room() {
             match self.core.gateway.release() {
                 Some(place) => self.dispatch(place),

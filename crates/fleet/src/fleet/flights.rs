@@ -28,6 +28,8 @@ pub(crate) struct Attempt {
     /// Place of its request.
     pub(crate) request: u32,
     pub(crate) replica: u32,
+    /// What its router knew.
+    pub(crate) routed: Routed,
     /// Which try it is, from 1.
     pub(crate) number: u32,
     pub(crate) admitted: Option<Nanos>,
@@ -36,6 +38,19 @@ pub(crate) struct Attempt {
     pub(crate) first_token_step: u64,
     /// Tokens that events told of.
     pub(crate) produced: u32,
+}
+
+/// Who routed an attempt, and what it is counted under there.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Routed {
+    pub(crate) router: u32,
+    /// The router's counts when it was sent; counts reset since know nothing of it.
+    pub(crate) counts: u32,
+    /// The router's policy when it was sent; one started since knows nothing of it.
+    pub(crate) life: u32,
+    /// Prompt tokens the router expected to be cached.
+    pub(crate) expected_hit: u32,
 }
 
 /// All that is in flight.
@@ -50,11 +65,12 @@ pub(crate) struct Flights {
 
 impl Flights {
     /// A new attempt of the request at `request`. Its place is in its name.
-    pub(crate) fn attempt(&mut self, request: u32, replica: u32, number: u32) -> SequenceId {
+    pub(crate) fn attempt(&mut self, request: u32, replica: u32, number: u32, routed: Routed) -> SequenceId {
         let place = self.attempts.insert(Attempt {
             id: SequenceId(0),
             request,
             replica,
+            routed,
             number,
             admitted: None,
             cached_tokens: 0,

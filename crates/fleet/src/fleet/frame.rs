@@ -23,6 +23,7 @@ impl Fleet {
                 request: decision.request,
                 tenant: decision.tenant,
                 prompt_tokens: decision.prompt_tokens,
+                router: decision.router,
                 replica: decision.replica,
                 scores: decision.scores.clone(),
                 why: decision.why.clone().into_owned(),

@@ -3,9 +3,10 @@
 //! What is not saved (the order of events, lists of what may start) follows from what is. A state that contradicts itself is refused:
 //! it goes through the same checks as every debug run.
 
+use super::routers::Policies;
 use super::{Core, Fleet, check};
 use crate::error::RestoreError;
-use crate::routing::registry;
+use crate::telemetry::Reads;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use servelab_spec::experiment::PolicySpec;
@@ -16,13 +17,17 @@ use servelab_spec::experiment::PolicySpec;
 pub struct FleetState {
     core: Core,
     policy: PolicySpec,
-    policy_state: Value,
+    policy_states: Vec<Value>,
 }
 
 impl Fleet {
     /// The fleet as it stands, in the middle of whatever it does. Records not yet taken are part of it.
     pub fn save(&self) -> FleetState {
-        FleetState { core: self.core.clone(), policy: self.policy.spec(), policy_state: self.policy.save() }
+        FleetState {
+            core: self.core.clone(),
+            policy: self.policies.spec().clone(),
+            policy_states: self.policies.save(),
+        }
     }
 
     /// A fleet that goes on where [`Fleet::save`] left off, byte for byte.
@@ -30,22 +35,26 @@ impl Fleet {
     /// # Errors
     /// When the state names an unknown policy or contradicts itself.
     pub fn restore(state: FleetState) -> Result<Self, RestoreError> {
-        let FleetState { core, policy: spec, policy_state } = state;
-        let mut policy = registry::build(&spec)?;
-        policy
-            .restore(&policy_state)
-            .map_err(|reason| RestoreError::PolicyState { policy: spec.name.clone(), reason })?;
-        let n = core.config.replicas as usize;
-        if n == 0 || core.replicas.len() != n || core.signals.len() != n {
-            let (replicas, signals) = (core.replicas.len(), core.signals.len());
+        let FleetState { core, policy: spec, policy_states } = state;
+        core.config.validate()?;
+        let policy = spec.name.clone();
+        let mut policies = Policies::new(spec, core.config.telemetry.routers)?;
+        policies.restore(&policy_states).map_err(|reason| RestoreError::PolicyState { policy, reason })?;
+        let n = core.config.replicas_ever() as usize;
+        let counts = [core.replicas.len(), core.in_flight.len(), core.polled.len()];
+        let routed = core.routers.iter().all(|router| router.signals.len() == n);
+        if counts != [n; 3] || !routed || core.routers.len() != core.config.telemetry.routers as usize {
             return Err(RestoreError::Damaged(format!(
-                "{n} replicas were built, {replicas} are there, {signals} have signals"
+                "{n} replicas were built; states, counts and metrics are there for {counts:?}"
             )));
+        }
+        if core.index.is_some() != policies.reads().has(Reads::EVENTS) {
+            return Err(RestoreError::Damaged("the policy and the KV index do not belong together".into()));
         }
         if !core.flights.requests.is_sound() || !core.flights.attempts.is_sound() {
             return Err(RestoreError::Damaged("places in flight are vacant and taken".into()));
         }
         check::check(&core, false).map_err(|violation| RestoreError::Damaged(violation.to_string()))?;
-        Ok(Fleet::around(core, policy))
+        Ok(Fleet::around(core, policies))
     }
 }

@@ -10,6 +10,12 @@ use std::collections::BTreeMap;
 pub(crate) enum Timer {
     /// A client tries this request (its place in flight) again.
     Retry(u32),
+    /// The change of this index in the fleet's configuration happens.
+    Change(u32),
+    /// This replica says that it is ready.
+    Ready(u32),
+    /// This replica can serve.
+    Warm(u32),
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

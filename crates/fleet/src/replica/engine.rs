@@ -7,10 +7,11 @@
 use super::{Next, ReplicaModel};
 use crate::error::FleetError;
 use crate::record::ReplicaStats;
+use crate::telemetry::PolledSignals;
 use serde::{Deserialize, Serialize};
 use servelab_engine::{
-    CostClock, CostModel, Engine, EngineConfig, EngineEvent, Nanos, Picos, Refusal, SequenceId, SequenceRequest,
-    StepOutput, StepPlan, StepWork,
+    CostClock, CostModel, Engine, EngineConfig, EngineEvent, KvChange, Nanos, Picos, Prompt, Refusal, SequenceId,
+    SequenceRequest, StepOutput, StepPlan, StepWork,
 };
 use servelab_spec::frame::StepFrame;
 use std::collections::VecDeque;
@@ -59,12 +60,11 @@ struct Run {
 
 impl EngineReplica {
     pub(crate) fn new(
-        config: &EngineConfig,
+        config: EngineConfig,
         cost: CostModel,
         executed: bool,
         charge_measured: bool,
     ) -> Result<Self, FleetError> {
-        let config = EngineConfig { materialise: executed, ..config.clone() };
         Ok(EngineReplica {
             engine: Engine::new(config)?,
             cost,
@@ -284,6 +284,24 @@ impl ReplicaModel for EngineReplica {
 
     fn output(&self, id: SequenceId) -> &[u32] {
         self.engine.output(id).unwrap_or_default()
+    }
+
+    fn drain_kv_changes(&mut self, changes: &mut Vec<KvChange>) {
+        self.engine.drain_kv_changes(changes);
+    }
+
+    fn cached_tokens(&self, prompt: &Prompt) -> u32 {
+        self.engine.cached_tokens(prompt)
+    }
+
+    fn metrics(&self, into: &mut PolledSignals) {
+        let stats = self.engine.stats();
+        into.waiting = stats.waiting;
+        into.running = stats.running;
+        into.kv_usage = stats.kv_usage();
+        let computed = self.engine.running().map(|sequence| u64::from(sequence.computed_tokens)).sum::<u64>();
+        let queued = self.engine.waiting().map(|sequence| u64::from(sequence.prompt_tokens)).sum::<u64>();
+        into.tokens = computed + queued;
     }
 
     fn stats(&self) -> ReplicaStats {

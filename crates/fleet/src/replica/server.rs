@@ -6,6 +6,7 @@
 
 use super::{Next, ReplicaModel, tell_whole_answer};
 use crate::record::ReplicaStats;
+use crate::telemetry::PolledSignals;
 use serde::{Deserialize, Serialize};
 use servelab_engine::random::Stream;
 use servelab_engine::{EngineEvent, Nanos, Refusal, SequenceId, SequenceRequest};
@@ -156,6 +157,14 @@ impl ReplicaModel for ServerReplica {
 
     fn idles_beside_work(&self) -> bool {
         !self.waiting.is_empty() && self.serving.len() < self.config.slots as usize
+    }
+
+    fn metrics(&self, into: &mut PolledSignals) {
+        into.waiting = self.waiting.len() as u32;
+        into.running = self.serving.len() as u32;
+        into.kv_usage = self.serving.len() as f64 / f64::from(self.config.slots);
+        let prompts = self.waiting.iter().chain(self.serving.iter().map(|served| &served.job));
+        into.tokens = prompts.map(|job| u64::from(job.prompt_tokens)).sum();
     }
 
     fn stats(&self) -> ReplicaStats {

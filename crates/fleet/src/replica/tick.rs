@@ -7,6 +7,7 @@
 
 use super::{Next, ReplicaModel, tell_whole_answer};
 use crate::record::ReplicaStats;
+use crate::telemetry::PolledSignals;
 use serde::{Deserialize, Serialize};
 use servelab_engine::{BlockKey, EngineEvent, Nanos, Prompt, Refusal, SequenceId, SequenceRequest};
 use servelab_spec::validate::SpecError;
@@ -179,6 +180,19 @@ impl ReplicaModel for TickReplica {
 
     fn idles_beside_work(&self) -> bool {
         self.serving.is_none() && !self.waiting.is_empty()
+    }
+
+    fn cached_tokens(&self, asked: &Prompt) -> u32 {
+        let known = prefix(asked).is_some_and(|prefix| self.remembered.contains(&prefix));
+        if known { asked.len.saturating_sub(1) } else { 0 }
+    }
+
+    fn metrics(&self, into: &mut PolledSignals) {
+        into.waiting = self.waiting.len() as u32;
+        into.running = u32::from(self.serving.is_some());
+        into.kv_usage = self.remembered.len() as f64 / f64::from(self.config.prefixes);
+        let prompts = self.waiting.iter().chain(self.serving.as_ref().map(|served| &served.job));
+        into.tokens = prompts.map(|job| u64::from(job.prompt_tokens)).sum();
     }
 
     fn stats(&self) -> ReplicaStats {

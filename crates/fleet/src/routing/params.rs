@@ -54,6 +54,50 @@ impl Params {
     }
 }
 
+fn param(
+    name: &str,
+    label: &str,
+    unit: &str,
+    default: f64,
+    range: (f64, f64, f64),
+    kind: ParamKind,
+    help: &str,
+) -> ParamInfo {
+    let (min, max, step) = range;
+    let (name, label, unit, help) = (name.into(), label.into(), unit.into(), help.into());
+    ParamInfo { name, label, unit, default, min, max, step, kind, help }
+}
+
+/// Declares a number: its name, label, unit and default, then (smallest, largest, granularity), then what it changes.
+pub(crate) fn number(
+    name: &str,
+    label: &str,
+    unit: &str,
+    default: f64,
+    range: (f64, f64, f64),
+    help: &str,
+) -> ParamInfo {
+    param(name, label, unit, default, range, ParamKind::Number, help)
+}
+
+/// Declares a whole number: its name, label, unit and default, then (smallest, largest), then what it changes.
+pub(crate) fn integer(name: &str, label: &str, unit: &str, default: u32, range: (u32, u32), help: &str) -> ParamInfo {
+    let range = (range.0.into(), range.1.into(), 1.0);
+    param(name, label, unit, default.into(), range, ParamKind::Integer, help)
+}
+
+/// Declares a switch.
+pub(crate) fn switch(name: &str, label: &str, on: bool, help: &str) -> ParamInfo {
+    param(name, label, "", f64::from(u8::from(on)), (0.0, 1.0, 1.0), ParamKind::Switch, help)
+}
+
+/// Declares a choice among `options`, by index.
+pub(crate) fn choice(name: &str, label: &str, default: u32, options: &[&str], help: &str) -> ParamInfo {
+    let last = options.len().saturating_sub(1) as f64;
+    let options = options.iter().map(|&option| option.into()).collect();
+    param(name, label, "", default.into(), (0.0, last, 1.0), ParamKind::Choice(options), help)
+}
+
 fn accepts(param: &ParamInfo, value: f64) -> bool {
     let whole = !matches!(param.kind, ParamKind::Number);
     value >= param.min && value <= param.max && (!whole || value == libm::floor(value))

@@ -4,48 +4,40 @@
 //! when a replica joins or leaves only the prefixes it wins or held move. The hash is over block keys where blocks lie
 //! within the prefix and over the remaining tokens where there are ids; from keys alone, the block that holds the prefix's end counts whole.
 
-use super::params::Params;
+use super::params::{self, Params};
+use super::prefix::prefix_key;
 use super::registry::Entry;
 use super::ties::Ties;
 use super::{Choice, Policy, RouteContext};
-use crate::telemetry::Tier;
+use crate::telemetry::Reads;
 use servelab_engine::random::{Stream, mix};
-use servelab_engine::{BlockKey, Prompt};
-use servelab_spec::catalog::{ParamInfo, ParamKind, PolicyInfo};
-use servelab_spec::experiment::PolicySpec;
+use servelab_spec::catalog::{Family, PolicyInfo};
 
 const NAME: &str = "prefix_affinity";
 
 pub(crate) const ENTRY: Entry = Entry { name: NAME, info, build };
 
 fn info() -> PolicyInfo {
-    let number = |name: &str, label: &str, unit: &str, default, (min, max, step), kind, help: &str| ParamInfo {
-        name: name.into(),
-        label: label.into(),
-        unit: unit.into(),
-        default,
-        min,
-        max,
-        step,
-        kind,
-        help: help.into(),
-    };
     PolicyInfo {
         name: NAME.into(),
         label: "Prefix affinity".into(),
+        family: Family::Affinity,
+        project: String::new(),
+        reads_prompt: true,
         summary: "Sends requests that begin with the same tokens to the same replica, found by rendezvous hashing; a guard sends them elsewhere when that replica is overloaded.".into(),
         reads: "The prompt's first tokens. With the guard, router-local: tokens this router has in flight on each replica.".into(),
         fails: "Without the guard a popular prefix overloads its replica; with it, at light load the guard trips often and costs reuse. A prefix that everybody shares sends everything to one replica.".into(),
+        compares: "Hash of prefix and replica, the highest wins; when the guard acts, tokens in flight, the fewest win.".into(),
         params: vec![
             // 64 tokens: four blocks of 16, enough to tell system prompts apart and shorter than most.
-            number("prefix_tokens", "Prefix", "tokens", 64.0, (1.0, 65_536.0, 1.0), ParamKind::Integer,
+            params::integer("prefix_tokens", "Prefix", "tokens", 64, (1, 65_536),
                 "How many of the prompt's first tokens decide its home."),
-            number("guard", "Imbalance guard", "", 1.0, (0.0, 1.0, 1.0), ParamKind::Switch,
+            params::switch("guard", "Imbalance guard", true,
                 "Leave the home replica when it holds too much of the outstanding work."),
             // 2: with n replicas the guard trips when the home holds more than 2/n of the outstanding tokens.
-            number("guard_ratio", "Guard ratio", "× mean", 2.0, (1.0, 1000.0, 0.1), ParamKind::Number,
+            params::number("guard_ratio", "Guard ratio", "× mean", 2.0, (1.0, 1000.0, 0.1),
                 "The guard acts when the home's outstanding tokens exceed this multiple of the mean."),
-            Ties::param(),
+            Ties::Lowest.param(),
         ],
     }
 }
@@ -55,7 +47,7 @@ fn build(params: &Params) -> Box<dyn Policy> {
         prefix_tokens: params.integer("prefix_tokens"),
         guard: params.switch("guard"),
         guard_ratio: params.number("guard_ratio"),
-        ties: Ties::from_index(params.integer(Ties::NAME)),
+        ties: Ties::of(params),
     })
 }
 
@@ -66,36 +58,9 @@ struct PrefixAffinity {
     ties: Ties,
 }
 
-/// Names the first `tokens` tokens of a prompt.
-fn prefix_key(prompt: &Prompt, tokens: u32, block_tokens: u32) -> BlockKey {
-    let tokens = tokens.min(prompt.len);
-    let whole = tokens.checked_div(block_tokens).unwrap_or(0).min(prompt.full_blocks());
-    let rest = tokens - whole * block_tokens;
-    let before = whole.checked_sub(1).and_then(|last| prompt.key(last)).unwrap_or(BlockKey::root(0));
-    if rest == 0 {
-        return before;
-    }
-    match &prompt.tokens {
-        Some(ids) => before.child(ids.get((tokens - rest) as usize..tokens as usize).unwrap_or_default()),
-        None => prompt.key(whole).unwrap_or(prompt.tail),
-    }
-}
-
 impl Policy for PrefixAffinity {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn spec(&self) -> PolicySpec {
-        PolicySpec::named(NAME)
-            .with("prefix_tokens", self.prefix_tokens.into())
-            .with("guard", f64::from(u8::from(self.guard)))
-            .with("guard_ratio", self.guard_ratio)
-            .with(Ties::NAME, self.ties.index())
-    }
-
-    fn reads(&self) -> Option<Tier> {
-        self.guard.then_some(Tier::RouterLocal)
+    fn reads(&self) -> Reads {
+        if self.guard { Reads::LOCAL } else { Reads::NOTHING }
     }
 
     fn route(&mut self, ctx: &RouteContext<'_>, scores: &mut Vec<f64>, stream: &mut Stream) -> Choice {
@@ -115,33 +80,29 @@ impl Policy for PrefixAffinity {
                 scores.clear();
                 scores.extend(local.iter().map(|signals| signals.tokens as f64));
                 let at = self.ties.least(local.iter().map(|signals| signals.tokens), stream);
-                return Choice {
-                    replica: ctx.candidates[at],
-                    why: "guard: home overloaded, fewest outstanding tokens",
-                };
+                return Choice::new(ctx.candidates[at], "guard: home overloaded, fewest outstanding tokens");
             }
         }
-        Choice { replica: ctx.candidates[home], why: "home of its prefix" }
+        Choice::new(ctx.candidates[home], "home of its prefix")
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{prompt, route};
-    use super::*;
+    use super::super::testing::{Bench, prompt};
+    use super::NAME;
+    use servelab_spec::experiment::PolicySpec;
 
     const REPLICAS: [u32; 4] = [0, 1, 2, 3];
-
-    fn policy(guard: bool) -> PrefixAffinity {
-        PrefixAffinity { prefix_tokens: 64, guard, guard_ratio: 2.0, ties: Ties::Lowest }
-    }
 
     fn tokens(seed: u32, len: u32) -> Vec<u32> {
         (0..len).map(|at| (seed * 31 + at * 7) % 251).collect()
     }
 
     fn home(tokens: &[u32], candidates: &[u32]) -> u32 {
-        route(&mut policy(false), &prompt(tokens), candidates, &[], 0).0.replica
+        let mut bench = Bench::new(PolicySpec::named(NAME).with("guard", 0.0), 5);
+        bench.replicas(candidates);
+        bench.pick(&prompt(tokens))
     }
 
     #[test]
@@ -187,35 +148,18 @@ mod tests {
         let loads = |own: u64, others: u64| -> Vec<u64> {
             REPLICAS.iter().map(|&replica| if replica == at_home { own } else { others }).collect()
         };
-        let mut guarded = policy(true);
-        let mut pick = |loads: &[u64]| route(&mut guarded, &prompt(&ids), &REPLICAS, loads, 0);
-        assert_eq!(pick(&[0; 4]).0.replica, at_home, "an idle fleet has nothing to guard against");
+        let pick = |loads: &[u64]| {
+            let mut bench = Bench::of(NAME, 4).tokens(loads);
+            bench.pick(&prompt(&ids));
+            bench
+        };
+        assert_eq!(pick(&[0; 4]).choice.replica, at_home, "an idle fleet has nothing to guard against");
         // Mean of 300, 100, 100, 100 is 150: twice that is exactly 300.
-        assert_eq!(pick(&loads(300, 100)).0.replica, at_home);
-        let (choice, scores) = pick(&loads(301, 100));
-        assert_eq!(choice.replica, u32::from(at_home == 0), "least loaded, lowest index");
-        assert_eq!(scores[at_home as usize], 301.0);
-        assert!(choice.why.starts_with("guard"));
+        assert_eq!(pick(&loads(300, 100)).choice.replica, at_home);
+        let bench = pick(&loads(301, 100));
+        assert_eq!(bench.choice.replica, u32::from(at_home == 0), "least loaded, lowest index");
+        assert_eq!(bench.scores[at_home as usize], 301.0);
+        assert!(bench.choice.why.starts_with("guard"));
         assert_eq!(home(&ids, &REPLICAS), at_home, "off, load does not matter");
-    }
-
-    #[test]
-    fn keys_name_the_prefix_with_ids_and_without() {
-        let ids = tokens(5, 100);
-        let with = prompt(&ids);
-        let without = Prompt { tokens: None, ..with.clone() };
-        // Whole blocks: the same key either way.
-        assert_eq!(prefix_key(&with, 64, 16), prefix_key(&without, 64, 16));
-        assert_eq!(Some(prefix_key(&with, 64, 16)), with.key(3));
-        // Inside a block: ids name the part, keys the whole block.
-        assert_ne!(prefix_key(&with, 70, 16), prefix_key(&with, 71, 16));
-        assert_eq!(Some(prefix_key(&without, 70, 16)), with.key(4));
-        // Past the last full block, and longer than the prompt.
-        assert_eq!(prefix_key(&without, 99, 16), with.tail);
-        assert_eq!(prefix_key(&with, 5000, 16), prefix_key(&with, 100, 16));
-        // Without blocks, ids alone.
-        assert_ne!(prefix_key(&with, 8, 0), prefix_key(&with, 9, 0));
-        let short = prompt(&ids[..5]);
-        assert_eq!(prefix_key(&short, 64, 16), BlockKey::root(0).child(&ids[..5]));
     }
 }

@@ -64,16 +64,14 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_tells_the_spec_it_was_built_from() {
+    fn every_policy_builds_at_the_ends_of_its_ranges() {
         for info in catalog() {
             let pick = |value: fn(&servelab_spec::catalog::ParamInfo) -> f64| PolicySpec {
                 name: info.name.clone(),
                 params: info.params.iter().map(|param| (param.name.clone(), value(param))).collect(),
             };
             for spec in [pick(|param| param.default), pick(|param| param.min), pick(|param| param.max)] {
-                let policy = build(&spec).unwrap();
-                assert_eq!(policy.name(), info.name);
-                assert_eq!(policy.spec(), spec);
+                assert!(build(&spec).is_ok(), "{spec:?}");
             }
         }
     }

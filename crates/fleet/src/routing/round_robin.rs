@@ -5,8 +5,7 @@ use super::registry::Entry;
 use super::{Choice, Policy, RouteContext};
 use serde_json::Value;
 use servelab_engine::random::Stream;
-use servelab_spec::catalog::PolicyInfo;
-use servelab_spec::experiment::PolicySpec;
+use servelab_spec::catalog::{Family, PolicyInfo};
 
 const NAME: &str = "round_robin";
 
@@ -16,8 +15,12 @@ fn info() -> PolicyInfo {
     PolicyInfo {
         name: NAME.into(),
         label: "Round-robin".into(),
+        family: Family::Plain,
+        project: String::new(),
+        reads_prompt: false,
         summary: "Sends each request to the next replica in turn.".into(),
         reads: "Nothing.".into(),
+        compares: String::new(),
         fails: "Ignores load and content: long requests pile up by chance, and every replica computes every prefix."
             .into(),
         params: vec![],
@@ -34,14 +37,6 @@ struct RoundRobin {
 }
 
 impl Policy for RoundRobin {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn spec(&self) -> PolicySpec {
-        PolicySpec::named(NAME)
-    }
-
     fn route(&mut self, ctx: &RouteContext<'_>, _scores: &mut Vec<f64>, _stream: &mut Stream) -> Choice {
         let next = match self.last {
             Some(last) => ctx.candidates.partition_point(|&replica| replica <= last) % ctx.candidates.len(),
@@ -49,7 +44,7 @@ impl Policy for RoundRobin {
         };
         let replica = ctx.candidates[next];
         self.last = Some(replica);
-        Choice { replica, why: "its turn" }
+        Choice::new(replica, "its turn")
     }
 
     fn save(&self) -> Value {
@@ -64,29 +59,31 @@ impl Policy for RoundRobin {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::super::testing::{prompt, route};
+    use super::super::testing::{Bench, prompt};
     use super::*;
+    use servelab_spec::experiment::PolicySpec;
 
-    fn turns(policy: &mut dyn Policy, candidates: &[u32], n: usize) -> Vec<u32> {
-        (0..n).map(|_| route(policy, &prompt(&[1]), candidates, &[], 0).0.replica).collect()
+    fn turns(bench: &mut Bench, n: usize) -> Vec<u32> {
+        (0..n).map(|_| bench.send(&prompt(&[1]))).collect()
     }
 
     #[test]
     fn takes_turns_and_keeps_its_turn_when_replicas_change() {
-        let mut policy = RoundRobin { last: None };
-        assert_eq!(turns(&mut policy, &[0, 1, 2, 3], 6), [0, 1, 2, 3, 0, 1]);
-        assert_eq!(turns(&mut policy, &[0, 3], 3), [3, 0, 3]);
-        assert_eq!(turns(&mut policy, &[0, 1, 2, 3, 4], 2), [4, 0]);
+        let mut bench = Bench::of(NAME, 5);
+        bench.replicas(&[0, 1, 2, 3]);
+        assert_eq!(turns(&mut bench, 6), [0, 1, 2, 3, 0, 1]);
+        bench.replicas(&[0, 3]);
+        assert_eq!(turns(&mut bench, 3), [3, 0, 3]);
+        bench.replicas(&[0, 1, 2, 3, 4]);
+        assert_eq!(turns(&mut bench, 2), [4, 0]);
     }
 
     #[test]
     fn remembers_its_turn_over_a_save() {
-        let mut policy = RoundRobin { last: None };
-        turns(&mut policy, &[0, 1, 2], 2);
-        let mut restored = RoundRobin { last: None };
-        restored.restore(&policy.save()).unwrap();
-        assert_eq!(turns(&mut restored, &[0, 1, 2], 2), [2, 0]);
-        assert!(restored.restore(&Value::from("two")).is_err());
+        let mut bench = Bench::of(NAME, 3);
+        turns(&mut bench, 2);
+        bench.reload(PolicySpec::named(NAME));
+        assert_eq!(turns(&mut bench, 2), [2, 0]);
+        assert!(bench.policy.restore(&Value::from("two")).is_err());
     }
 }

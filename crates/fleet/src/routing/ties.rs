@@ -1,8 +1,9 @@
 //! The smallest of several numbers, and what to do when several are smallest. How ties fall has caused faults in
 //! several production routers, so it is a parameter.
 
+use super::params::{self, Params};
 use servelab_engine::random::Stream;
-use servelab_spec::catalog::{ParamInfo, ParamKind};
+use servelab_spec::catalog::ParamInfo;
 
 /// Who wins a tie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,32 +15,37 @@ pub(crate) enum Ties {
 impl Ties {
     pub(crate) const NAME: &'static str = "ties";
 
-    pub(crate) fn from_index(index: u32) -> Self {
-        if index == 0 { Ties::Lowest } else { Ties::Random }
+    /// The parameter that chooses, by default `self`.
+    pub(crate) fn param(self) -> ParamInfo {
+        params::choice(
+            Self::NAME,
+            "Ties",
+            if self == Ties::Lowest { 0 } else { 1 },
+            &["lowest index", "random"],
+            "Which replica is taken when several are equally good.",
+        )
     }
 
-    pub(crate) fn index(self) -> f64 {
-        if self == Ties::Lowest { 0.0 } else { 1.0 }
+    /// What the parameter says.
+    pub(crate) fn of(params: &Params) -> Self {
+        if params.integer(Self::NAME) == 0 { Ties::Lowest } else { Ties::Random }
     }
 
-    pub(crate) fn param() -> ParamInfo {
-        ParamInfo {
-            name: Self::NAME.into(),
-            label: "Ties".into(),
-            unit: String::new(),
-            default: 0.0,
-            min: 0.0,
-            max: 1.0,
-            step: 1.0,
-            kind: ParamKind::Choice(vec!["lowest index".into(), "random".into()]),
-            help: "Which replica is taken when several are equally good.".into(),
-        }
+    /// Position of a largest value, by IEEE total order; `values` is not empty.
+    pub(crate) fn most(self, values: &[f64], stream: &mut Stream) -> usize {
+        let largest = values.iter().copied().max_by(f64::total_cmp).unwrap_or(0.0);
+        self.pick(values.iter().map(|value| value.total_cmp(&largest).is_eq()), stream)
     }
 
     /// Position of a smallest value; `values` is not empty.
-    pub(crate) fn least(self, values: impl Iterator<Item = u64> + Clone, stream: &mut Stream) -> usize {
-        let smallest = values.clone().min().unwrap_or(0);
-        let mut tied = values.enumerate().filter(|&(_, value)| value == smallest).map(|(at, _)| at);
+    pub(crate) fn least<T: Ord + Copy>(self, values: impl Iterator<Item = T> + Clone, stream: &mut Stream) -> usize {
+        let smallest = values.clone().min();
+        self.pick(values.map(|value| Some(value) == smallest), stream)
+    }
+
+    /// Position of one of the marked ones.
+    fn pick(self, marked: impl Iterator<Item = bool> + Clone, stream: &mut Stream) -> usize {
+        let mut tied = marked.enumerate().filter(|&(_, marked)| marked).map(|(at, _)| at);
         let nth = match self {
             Ties::Lowest => 0,
             Ties::Random => stream.below(tied.clone().count() as u64) as usize,

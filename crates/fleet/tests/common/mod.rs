@@ -2,7 +2,7 @@
 #![allow(dead_code, clippy::unwrap_used)]
 
 use servelab_engine::{CostModel, EngineConfig, Nanos};
-use servelab_fleet::{Fleet, FleetConfig, Poll, ReplicaStats, RequestRecord, registry};
+use servelab_fleet::{Fleet, FleetConfig, Poll, ReplicaStats, RequestRecord};
 use servelab_spec::experiment::{Coefficients, EngineSpec, MultiTenantSpec, PolicySpec, WorkloadSpec};
 use servelab_workload::Source;
 
@@ -49,7 +49,7 @@ pub fn tenants(sizes: MultiTenantSpec, seed: u64, rate: f64) -> Source {
 }
 
 pub fn fleet(config: FleetConfig, source: Source, policy: &PolicySpec) -> Fleet {
-    Fleet::new(config, source, registry::build(policy).unwrap()).unwrap()
+    Fleet::new(config, source, policy).unwrap()
 }
 
 /// Runs to the end.

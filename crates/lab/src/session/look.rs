@@ -128,10 +128,18 @@ impl Session {
             story.output_tokens = tokens.len() as u32;
         }
         story.output = (!tokens.is_empty()).then(|| detokenise(&tokens));
-        let look = stage.look_at(&self.spec, at, arrival)?;
+        // The fleet just before, so that what replicas have to offer is seen when the request is routed.
+        let before = Nanos(arrival.0.saturating_sub(1));
+        let log = stage.runs[at].log.clone();
+        let look = stage.look_at(&self.spec, at, before)?;
+        look.fleet.explain(request);
+        look.go(&log, arrival)?;
         if let Some(decision) = look.fleet.decision(request) {
             story.why = decision.why.clone().into_owned();
             story.scores.clone_from(&decision.scores);
+            story.offers.clone_from(&decision.offers);
+            story.router = decision.router;
+            story.expected_tokens = decision.expected_hit;
             story.replica = story.replica.or(Some(decision.replica));
         }
         Ok(Some(story))

@@ -36,6 +36,7 @@ pub fn settings() -> [(&'static str, EngineConfig); 3] {
         watermark_blocks: 0,
         materialise: true,
         end_of_text: 257,
+        kv_changes: false,
     };
     let plain =
         EngineConfig { blocks: 96, token_budget: 512, chunked_prefill: false, prefix_cache: false, ..full.clone() };

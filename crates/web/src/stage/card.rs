@@ -99,7 +99,7 @@ pub(super) fn Card(app: App, frame: RwSignal<Option<Arc<Frame>>>, replica: u32) 
 /// What the latest decision compared for this replica, and whether it was chosen.
 fn latest_score(frame: &Option<Arc<Frame>>, replica: u32) -> Option<(f64, bool)> {
     let decision = frame.as_ref()?.decisions.last()?;
-    Some((*decision.scores.get(replica as usize)?, decision.replica == replica))
+    Some(((*decision.scores.get(replica as usize)?)?, decision.replica == replica))
 }
 
 fn draw_lanes(

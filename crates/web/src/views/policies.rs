@@ -188,6 +188,10 @@ mod tests {
         };
         let info = PolicyInfo {
             name: "prefix_affinity".into(),
+            family: servelab_spec::catalog::Family::Plain,
+            project: String::new(),
+            reads_prompt: false,
+            compares: String::new(),
             label: "Prefix affinity".into(),
             summary: String::new(),
             reads: String::new(),

@@ -57,19 +57,20 @@ fn Panel() -> impl IntoView {
 fn Told(story: Arc<RequestStory>) -> impl IntoView {
     let fact = |name: &'static str, value: String| view! { <div><dt>{name}</dt><dd class="num">{value}</dd></div> };
     let replica = story.replica.map_or_else(|| text::NOT_ROUTED.to_owned(), text::replica_name);
-    let largest = story.scores.iter().copied().fold(0.0, f64::max);
+    let largest = story.scores.iter().copied().flatten().fold(0.0, f64::max);
     let scores = story
         .scores
         .iter()
         .enumerate()
         .map(|(at, score)| {
             let chosen = story.replica == Some(at as u32);
+            let score = score.unwrap_or(f64::NAN);
             let share = if largest > 0.0 { (score / largest).clamp(0.0, 1.0) } else { 0.0 };
             view! {
                 <tr class:winner=chosen>
                     <th scope="row">{text::replica_name(at as u32)}</th>
                     <td class="num">
-                        {number(*score)}
+                        {if score.is_nan() { "–".into() } else { number(score) }}
                         <span class="bar" aria-hidden="true"><span class="bar-fill" style:width=format!("{:.1}%", share * 100.0)></span></span>
                     </td>
                 </tr>

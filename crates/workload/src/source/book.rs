@@ -97,6 +97,7 @@ impl Workload for BookTrace {
             session: None,
             arrival: Nanos(u64::from(arrival) * 100_000),
             prompt: self.tenants[tenant as usize].prompt(user, self.block_tokens),
+            user_at: self.tenants[tenant as usize].len(),
             max_tokens: output,
             output_tokens: output,
             ignore_eos: true,

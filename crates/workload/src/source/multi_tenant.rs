@@ -148,6 +148,7 @@ impl Workload for MultiTenant {
             session: None,
             arrival: Nanos::ZERO,
             prompt: drawn.tenants[tenant].prompt(user, drawn.block_tokens),
+            user_at: drawn.tenants[tenant].len(),
             max_tokens: drawn.sizes.output_max,
             output_tokens,
             ignore_eos: true,

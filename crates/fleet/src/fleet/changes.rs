@@ -1,0 +1,118 @@
+//! What happens to a fleet on the way: replicas come and go, routers restart.
+
+use super::timers::Timer;
+use super::{Fleet, dispatch};
+use crate::config::{ChangeKind, FleetConfig, Slow};
+use servelab_engine::Nanos;
+use servelab_spec::validate::SpecError;
+
+/// Most replicas: pictures and policies address them by index, and memory is theirs.
+const MAX_REPLICAS: u32 = 1 << 16;
+
+impl FleetConfig {
+    pub(super) fn validate(&self) -> Result<(), SpecError> {
+        let ever = self.replicas_ever();
+        if self.replicas == 0 || ever > MAX_REPLICAS {
+            return Err(SpecError::new("replicas", ever, format!("use 1 to {MAX_REPLICAS}")));
+        }
+        for change in &self.changes {
+            if let ChangeKind::Leave { replica } = change.what
+                && replica >= ever
+            {
+                return Err(SpecError::new("changes.replica", replica, format!("use 0 to {}", ever - 1)));
+            }
+        }
+        if let Some(Slow { factor, .. }) = self.slow
+            && !(factor > 0.0 && factor <= 1e6)
+        {
+            return Err(SpecError::new("slow.factor", factor, "use a factor above 0, at most 1000000"));
+        }
+        self.telemetry.validate()
+    }
+
+    /// Which replica the change at position `at` adds.
+    fn joining(&self, at: u32) -> u32 {
+        let before = self.changes.iter().take(at as usize);
+        self.replicas + before.filter(|change| matches!(change.what, ChangeKind::Join { .. })).count() as u32
+    }
+}
+
+impl Fleet {
+    /// The change at position `at` of the configuration happens.
+    pub(super) fn change(&mut self, at: u32) {
+        let now = self.core.now;
+        let Some(change) = self.core.config.changes.get(at as usize).copied() else { return };
+        match change.what {
+            ChangeKind::Join { warm_up, honest } => {
+                let replica = self.core.config.joining(at);
+                self.core.replicas[replica as usize].life.create(now);
+                let warm = now + warm_up;
+                // Warm first: at one instant a replica can serve before it says so.
+                self.core.timers.insert(warm, Timer::Warm(replica));
+                self.core.timers.insert(if honest { warm } else { now }, Timer::Ready(replica));
+            }
+            ChangeKind::Leave { replica } => {
+                if self.core.replicas[replica as usize].life.drain() {
+                    self.replicas_changed();
+                    self.leave_if_done(replica);
+                }
+            }
+            ChangeKind::RestartRouters => {
+                for router in &mut self.core.routers {
+                    router.reset();
+                    router.restarts += 1;
+                }
+                self.policies.restart();
+                self.policies.replicas_changed(self.scratch.ready());
+            }
+            ChangeKind::ResetCounts => self.core.routers.iter_mut().for_each(|router| router.reset()),
+        }
+    }
+
+    /// A replica says that it is ready.
+    pub(super) fn admit(&mut self, replica: u32) {
+        self.core.replicas[replica as usize].life.admit();
+        self.replicas_changed();
+        self.release();
+    }
+
+    /// A replica can serve, so what was sent there before can start.
+    pub(super) fn warm_up(&mut self, replica: u32) {
+        self.core.replicas[replica as usize].life.warm_up();
+        self.stirred.push(replica);
+    }
+
+    /// A draining replica without anything in flight goes, and its cache with it.
+    pub(super) fn leave_if_done(&mut self, replica: u32) {
+        let core = &mut self.core;
+        if core.in_flight[replica as usize] > 0 {
+            return;
+        }
+        let life = &mut core.replicas[replica as usize].life;
+        let before = life.state();
+        life.leave(core.now);
+        if life.state() != before
+            && let Some(index) = &mut core.index
+        {
+            index.forget(replica);
+        }
+    }
+
+    fn replicas_changed(&mut self) {
+        self.scratch = dispatch::Scratch::new(&self.core);
+        self.policies.replicas_changed(self.scratch.ready());
+    }
+
+    /// What all lifetimes must sum to, from the configuration and from when replicas went.
+    pub(super) fn expected_lifetimes(core: &super::Core) -> u128 {
+        let now = core.now;
+        let mut created = vec![Some(Nanos::ZERO); core.config.replicas as usize];
+        let joins = core.config.changes.iter().filter(|change| matches!(change.what, ChangeKind::Join { .. }));
+        created.extend(joins.map(|change| Some(change.at).filter(|&at| at <= now)));
+        let lives = created.iter().zip(&core.replicas).filter_map(|(created, replica)| {
+            let end = replica.life.gone().unwrap_or(now);
+            created.filter(|&at| at <= end && replica.life.was_created()).map(|at| u128::from(end.since(at).0))
+        });
+        lives.sum()
+    }
+}

@@ -1,0 +1,79 @@
+//! What can be seen of a fleet.
+
+use super::{DecisionRecord, Fleet};
+use crate::config::FleetConfig;
+use crate::record::{Counts, ReplicaStats, RequestRecord};
+use servelab_engine::Nanos;
+use servelab_workload::{Source, Workload};
+
+impl Fleet {
+    /// The clock.
+    pub fn now(&self) -> Nanos {
+        self.core.now
+    }
+
+    /// When something next happens after a poll came back; `None` when nothing will, or while a step is out for execution. Runs of
+    /// equal steps are split at the present instant, so the answer is the end of a single step.
+    pub fn next_event_time(&mut self) -> Option<Nanos> {
+        if self.executing.is_some() || self.core.done {
+            return None;
+        }
+        self.split_runs();
+        self.next_event().map(|(at, _)| at)
+    }
+
+    /// Every request has ended or the horizon is reached.
+    pub fn is_done(&self) -> bool {
+        self.core.done
+    }
+
+    /// Hands out the records of requests that ended since the last call, in order of their ends.
+    pub fn take_ended(&mut self, each: &mut dyn FnMut(&RequestRecord)) {
+        self.core.ended.iter().for_each(each);
+        self.core.ended.clear();
+    }
+
+    /// How many requests came to which end so far.
+    pub fn counts(&self) -> Counts {
+        self.core.counts
+    }
+
+    /// Requests of the workload, arrived or not.
+    pub fn total_requests(&self) -> u32 {
+        self.core.source.total()
+    }
+
+    /// Each replica's totals by now.
+    pub fn replica_stats(&self) -> impl ExactSizeIterator<Item = ReplicaStats> + '_ {
+        self.core.replicas.iter().map(|replica| replica.stats(self.core.now))
+    }
+
+    /// The latest decision about a request, if it is among the last 32.
+    pub fn decision(&self, request: u32) -> Option<&DecisionRecord> {
+        self.core.decisions.newest().find(|decision| decision.request == request)
+    }
+
+    /// Explains how `request` will be routed: its [`DecisionRecord::offers`] are recorded. Ask before it arrives.
+    pub fn explain(&mut self, request: u32) {
+        self.explain = Some(request);
+    }
+
+    /// Tokens a request has produced so far, when somebody computed them; `None` unless it is at a replica.
+    pub fn output(&self, request: u32) -> Option<&[u32]> {
+        let flights = &self.core.flights;
+        let (_, attempt) = flights.attempts.iter().find(|(_, attempt)| {
+            flights.requests.get(attempt.request).is_some_and(|flight| flight.request.index == request)
+        })?;
+        Some(self.core.replicas[attempt.replica as usize].model.get().output(attempt.id))
+    }
+
+    /// The source, as far as it has been read.
+    pub fn source(&self) -> &Source {
+        &self.core.source
+    }
+
+    /// Its settings.
+    pub fn config(&self) -> &FleetConfig {
+        &self.core.config
+    }
+}
