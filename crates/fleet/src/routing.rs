@@ -7,11 +7,13 @@
 //!
 //! One policy is one file and one line in [`registry`].
 
+mod least_qps;
 mod least_tokens;
 mod lru;
 pub(crate) mod params;
 mod prefix;
 mod prefix_affinity;
+mod qps;
 pub mod registry;
 mod round_robin;
 mod text;

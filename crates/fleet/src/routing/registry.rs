@@ -1,7 +1,7 @@
 //! Every policy there is. A plain static list: adding a policy is one line here and one file.
 
 use super::params::Params;
-use super::{Policy, least_tokens, prefix_affinity, round_robin};
+use super::{Policy, least_qps, least_tokens, prefix_affinity, round_robin};
 use servelab_spec::catalog::PolicyInfo;
 use servelab_spec::experiment::PolicySpec;
 use servelab_spec::validate::SpecError;
@@ -17,7 +17,14 @@ pub struct Entry {
 }
 
 /// The policies, in the order in which they are listed.
-pub static POLICIES: &[Entry] = &[round_robin::ENTRY, least_tokens::ENTRY, prefix_affinity::ENTRY];
+pub static POLICIES: &[Entry] = &[
+    // Plain.
+    round_robin::ENTRY,
+    least_tokens::ENTRY,
+    least_qps::ENTRY,
+    // Affinity.
+    prefix_affinity::ENTRY,
+];
 
 /// Descriptions of all policies, for the catalog.
 pub fn catalog() -> Vec<PolicyInfo> {
