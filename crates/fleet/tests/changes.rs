@@ -144,14 +144,14 @@ fn reset_counts_know_nothing_of_what_was_sent_before() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(8), failure_persistence: None, ..Default::default() })]
     #[test]
     fn changing_fleets_keep_every_invariant_and_go_on_when_restored(
         seed in 0u64..1 << 53,
         routers in 1u32..4,
         changes in prop::collection::vec((0u64..12_000, 0u32..6, 0u64..4_000, any::<bool>()), 0..6),
         scrape in 0u64..300,
-        policy in 0usize..5,
+        policy in any_policy(),
         events in 0u32..500,
         loss in 0.0..1.0f64,
     ) {
@@ -172,7 +172,7 @@ proptest! {
         };
         let config = FleetConfig { seed, telemetry, ..config(3, changes) };
         let sizes = MultiTenantSpec { requests: 90, system_min: 100, system_max: 200, ..Default::default() };
-        let mut whole = fleet(config, tenants(sizes, seed, 15.0), &policies()[policy]);
+        let mut whole = fleet(config, tenants(sizes, seed, 15.0), &policy);
         whole.poll(Nanos::MAX, events);
         prop_assert_eq!(whole.check(), Ok(()));
         let saved = serde_json::to_string(&whole.save()).unwrap();

@@ -29,12 +29,12 @@ fn clients() -> impl Strategy<Value = ClientsConfig> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(16), failure_persistence: None, ..Default::default() })]
     #[test]
     fn requests_end_once_and_time_adds_up(
         seed in 0u64..1 << 53,
         replicas in 1u32..7,
-        policy in 0usize..5,
+        policy in any_policy(),
         gateway in gateway(),
         clients in clients(),
         blocks in 4u32..60,
@@ -58,7 +58,7 @@ proptest! {
             seed, gateway, clients, horizon: horizon.map(Nanos),
             ..FleetConfig::priced(replicas, engine(spec), cost())
         };
-        let mut fleet = fleet(config, tenants(sizes, seed, rate), &policies()[policy]);
+        let mut fleet = fleet(config, tenants(sizes, seed, rate), &policy);
         let mut records = Vec::new();
         let mut before = Nanos::ZERO;
         loop {

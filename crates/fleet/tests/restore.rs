@@ -26,18 +26,18 @@ fn text(state: &FleetState) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 32, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(8), failure_persistence: None, ..Default::default() })]
     #[test]
     fn a_restored_fleet_goes_on_byte_for_byte(
         seed in 0u64..1 << 53,
-        policy in 0usize..5,
+        policy in any_policy(),
         events in 0u32..600,
         central: bool,
         rate in 4.0..40.0f64,
     ) {
         let gateway = if central { GatewayConfig::CentralQueue { in_flight: 4, capacity: 6 } } else { GatewayConfig::AcceptAll };
         let sizes = MultiTenantSpec { requests: 80, system_min: 100, system_max: 200, ..Default::default() };
-        let mut whole = fleet(config(gateway, seed), tenants(sizes, seed, rate), &policies()[policy]);
+        let mut whole = fleet(config(gateway, seed), tenants(sizes, seed, rate), &policy);
         whole.poll(Nanos::MAX, events);
         let saved = text(&whole.save());
         let mut restored = Fleet::restore(serde_json::from_str(&saved).unwrap()).unwrap();

@@ -10,6 +10,7 @@ use servelab_spec::catalog::ParamInfo;
 pub(crate) enum Ties {
     Lowest,
     Random,
+    Highest,
 }
 
 impl Ties {
@@ -20,15 +21,19 @@ impl Ties {
         params::choice(
             Self::NAME,
             "Ties",
-            if self == Ties::Lowest { 0 } else { 1 },
-            &["lowest index", "random"],
+            self as u32,
+            &["lowest index", "random", "highest index"],
             "Which replica is taken when several are equally good.",
         )
     }
 
     /// What the parameter says.
     pub(crate) fn of(params: &Params) -> Self {
-        if params.integer(Self::NAME) == 0 { Ties::Lowest } else { Ties::Random }
+        match params.integer(Self::NAME) {
+            0 => Ties::Lowest,
+            1 => Ties::Random,
+            _ => Ties::Highest,
+        }
     }
 
     /// Position of a largest value, by IEEE total order; `values` is not empty.
@@ -49,6 +54,7 @@ impl Ties {
         let nth = match self {
             Ties::Lowest => 0,
             Ties::Random => stream.below(tied.clone().count() as u64) as usize,
+            Ties::Highest => return tied.last().unwrap_or(0),
         };
         tied.nth(nth).unwrap_or(0)
     }
@@ -59,12 +65,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ties_fall_to_the_lowest_or_evenly() {
+    fn ties_fall_to_the_lowest_the_highest_or_evenly() {
         let values = [3u64, 1, 2, 1, 1];
         let stream = Stream::new(1, b"ties");
         let mut counts = [0u32; 5];
         for draw in 0..3000 {
             assert_eq!(Ties::Lowest.least(values.iter().copied(), &mut stream.split(draw)), 1);
+            assert_eq!(Ties::Highest.least(values.iter().copied(), &mut stream.split(draw)), 4);
             counts[Ties::Random.least(values.iter().copied(), &mut stream.split(draw))] += 1;
         }
         assert_eq!((counts[0], counts[2]), (0, 0));

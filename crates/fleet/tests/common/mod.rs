@@ -2,7 +2,10 @@
 #![allow(dead_code, clippy::unwrap_used)]
 
 use servelab_engine::{CostModel, EngineConfig, Nanos};
+use servelab_fleet::routing::registry;
+use servelab_fleet::telemetry::Reads;
 use servelab_fleet::{Fleet, FleetConfig, Poll, ReplicaStats, RequestRecord};
+use servelab_spec::catalog::{Family, ParamKind};
 use servelab_spec::experiment::{Coefficients, EngineSpec, MultiTenantSpec, PolicySpec, WorkloadSpec};
 use servelab_workload::Source;
 
@@ -30,14 +33,39 @@ pub fn unguarded() -> PolicySpec {
     PolicySpec::named("prefix_affinity").with("guard", 0.0)
 }
 
+/// Every registered policy, with its defaults and with each of its switches and choices set otherwise. Scripts are tested with scripts.
 pub fn policies() -> Vec<PolicySpec> {
-    vec![
-        PolicySpec::named("round_robin"),
-        PolicySpec::named("least_tokens"),
-        PolicySpec::named("least_tokens").with("ties", 1.0),
-        PolicySpec::named("prefix_affinity"),
-        unguarded(),
-    ]
+    let mut specs = Vec::new();
+    for info in registry::catalog().iter().filter(|info| info.family != Family::Script) {
+        let plain = PolicySpec::named(&info.name);
+        specs.push(plain.clone());
+        for param in &info.params {
+            let options = match &param.kind {
+                ParamKind::Switch => 2,
+                ParamKind::Choice(options) => options.len() as u32,
+                ParamKind::Number | ParamKind::Integer => 0,
+            };
+            let others = (0..options).map(f64::from).filter(|&option| option != param.default);
+            specs.extend(others.map(|option| plain.clone().with(&param.name, option)));
+        }
+    }
+    specs
+}
+
+/// Any of [`policies`].
+#[cfg(not(target_arch = "wasm32"))]
+pub fn any_policy() -> impl proptest::strategy::Strategy<Value = PolicySpec> {
+    proptest::sample::select(policies())
+}
+
+/// Cases of a property over any policy: so many for each, on average.
+pub fn cases(for_each: u32) -> u32 {
+    for_each * policies().len() as u32
+}
+
+/// Whether scrapes are set going for it, which interrupt runs of equal steps.
+pub fn reads_polled(policy: &PolicySpec) -> bool {
+    registry::build(policy).unwrap().reads().has(Reads::POLLED)
 }
 
 pub fn book() -> Source {
