@@ -2,8 +2,8 @@
 
 use crate::Failure;
 use crate::table::Table;
-use servelab_lab::words;
-use servelab_spec::report::{PolicyReport, Quantiles, Report};
+use servelab_lab::{presets, words};
+use servelab_spec::report::{PolicyReport, Quantiles, Report, Verdict};
 use std::io::Write;
 
 /// Stands for a figure that nothing was there to give: a policy that served nobody has no TTFT.
@@ -38,6 +38,9 @@ pub(crate) fn write(report: &Report, out: &mut impl Write) -> Result<(), Failure
     for finding in &report.findings {
         writeln!(out, "{finding}")?;
     }
+    if let Some(verdict) = &report.verdict {
+        writeln!(out, "\n{}", answer(report, verdict))?;
+    }
     if let Some(p) = &report.cost.prediction {
         writeln!(
             out,
@@ -57,6 +60,16 @@ pub(crate) fn write(report: &Report, out: &mut impl Write) -> Result<(), Failure
         writeln!(out, "{fallback}")?;
     }
     Ok(())
+}
+
+/// The preset's question with what this run answers.
+fn answer(report: &Report, verdict: &Verdict) -> String {
+    let asked = presets::find(&report.spec.preset).and_then(|preset| preset.prediction);
+    let option = asked.and_then(|asked| Some((asked.options.get(verdict.option as usize)?.clone(), asked.ask)));
+    match option {
+        Some((option, ask)) => format!("{ask} {option}. {}", verdict.because),
+        None => verdict.because.clone(),
+    }
 }
 
 /// A column: its head and what stands there for a policy, if anything does.

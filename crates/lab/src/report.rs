@@ -4,7 +4,8 @@
 //! report they include what is still under way. A finished request is *good* when it meets both limits; one with a single token has
 //! no gap to miss. Refused requests count as offered, so they lower the good share.
 
-mod findings;
+pub(crate) mod findings;
+pub(crate) mod verdict;
 
 use crate::session::{Run, Session, Stage};
 use crate::stats::{max_over_mean, quantiles, ratio};
@@ -29,6 +30,7 @@ pub(crate) fn build(session: &Session) -> Report {
         cost: cost(session),
         policies: vec![],
         findings: vec![],
+        verdict: None,
     };
     match &session.stage {
         Some(stage) => {
@@ -36,6 +38,7 @@ pub(crate) fn build(session: &Session) -> Report {
             let runs = stage.runs.iter().zip(&spec.policies);
             report.policies = runs.map(|(run, policy)| policy_report(spec, stage, run, policy)).collect();
             report.findings = findings::findings(spec, stage, &report);
+            report.verdict = verdict::verdict(spec, stage, &report);
         }
         None => {
             let empty = |policy: &PolicySpec| PolicyReport {

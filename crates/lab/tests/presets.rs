@@ -83,7 +83,9 @@ fn large_gpus_still_gain_in_full() {
 #[test]
 #[ignore = "prints every preset's table, for whoever tunes one"]
 fn show() {
-    for preset in presets::all() {
+    // SHOW=name picks one.
+    let wanted = std::env::var("SHOW").unwrap_or_default();
+    for preset in presets::all().into_iter().filter(|preset| preset.name.contains(&wanted)) {
         let started = std::time::Instant::now();
         let report = run_priced(&preset.spec).unwrap();
         println!("{} {:?} rate {:.2}/s", preset.name, started.elapsed(), report.workload.rate_per_s);
@@ -107,5 +109,6 @@ fn show() {
         for finding in &report.findings {
             println!("  - {finding}");
         }
+        println!("  = {:?}", report.verdict);
     }
 }

@@ -120,8 +120,21 @@ pub struct PresetInfo {
     pub title: String,
     /// The one question it answers.
     pub question: String,
+    /// What to guess before it is run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prediction: Option<Guess>,
     /// The experiment.
     pub spec: Spec,
+}
+
+/// A guess to make before a run. Which option was right is for the run to say: its report carries a
+/// [`crate::report::Verdict`], worked out by the lab from what happened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Guess {
+    /// What is asked.
+    pub ask: String,
+    /// What can be guessed, in the order in which they are offered.
+    pub options: Vec<String>,
 }
 
 /// A cost model.

@@ -90,6 +90,7 @@ mod tests {
             cost: CostReport::default(),
             policies: vec![policy("round_robin"), policy("prefix_affinity")],
             findings: Vec::new(),
+            verdict: None,
         };
         let csv = report_csv(&report);
         let lines: Vec<&str> = csv.lines().collect();

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 fn preset(name: &str, spec: Spec) -> PresetInfo {
     let spec = Spec { preset: name.into(), ..spec };
-    PresetInfo { name: name.into(), title: String::new(), question: String::new(), spec }
+    PresetInfo { name: name.into(), title: String::new(), question: String::new(), prediction: None, spec }
 }
 
 fn presets() -> Vec<PresetInfo> {

@@ -20,6 +20,19 @@ pub struct Report {
     pub policies: Vec<PolicyReport>,
     /// What happened, in two or three sentences computed from this run.
     pub findings: Vec<String>,
+    /// Which option of the preset's guess this run bears out; absent when the preset asks nothing, the run was stopped, or the
+    /// policies that the guess is about were not run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Verdict>,
+}
+
+/// What a run says about its preset's guess.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// Index of the option that was right.
+    pub option: u32,
+    /// Why, in two sentences computed from this run.
+    pub because: String,
 }
 
 /// Facts of the workload.

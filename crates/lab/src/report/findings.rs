@@ -58,7 +58,7 @@ pub(super) fn findings(spec: &Spec, stage: &Stage, report: &Report) -> Vec<Strin
 }
 
 /// How two policies differ in TTFT, request by request.
-enum Gap {
+pub(crate) enum Gap {
     /// By nothing at all worth a word.
     None,
     /// Fewer than two requests have both.
@@ -71,7 +71,7 @@ enum Gap {
 
 impl Gap {
     /// `slow` − `fast`; `median` is that of `fast`.
-    fn between(slow: &Run, fast: &Run, median: &PolicyReport) -> Gap {
+    pub(super) fn between(slow: &Run, fast: &Run, median: &PolicyReport) -> Gap {
         let by_index = |run: &Run| {
             let ttft = run.records.iter().filter_map(|record| Some((record.index, record.ttft()?.as_secs())));
             let mut list: Vec<(u32, f64)> = ttft.collect();

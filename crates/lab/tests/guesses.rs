@@ -1,0 +1,138 @@
+//! The guess of a preset is judged by what the run shows: the answer holds over seeds, beyond noise, and turns when its cause is taken away.
+
+#![cfg(not(target_arch = "wasm32"))]
+#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::disallowed_methods)]
+
+use servelab_lab::stats::{Paired, mean, paired};
+use servelab_lab::{Session, presets, run_priced};
+use servelab_spec::report::Report;
+use servelab_spec::{Spec, patch};
+
+const SEEDS: std::ops::RangeInclusive<u64> = 1..=8;
+
+fn spec(name: &str, changes: &[(&str, &str)]) -> Spec {
+    let start = presets::find(name).unwrap().spec;
+    changes.iter().fold(start, |spec, (key, value)| patch::set(&spec, key, value).unwrap())
+}
+
+fn option(report: &Report) -> Option<u32> {
+    report.verdict.as_ref().map(|verdict| verdict.option)
+}
+
+/// What every seed answers to a preset, changed or not.
+fn answers(name: &str, changes: &[(&str, &str)]) -> Vec<Option<u32>> {
+    SEEDS.map(|seed| option(&run_priced(&Spec { seed, ..spec(name, changes) }).unwrap())).collect()
+}
+
+fn all_say(wanted: u32, name: &str, changes: &[(&str, &str)]) {
+    let said = answers(name, changes);
+    assert!(said.iter().all(|said| *said == Some(wanted)), "{name} {changes:?}: {said:?}, expected {wanted}");
+}
+
+#[test]
+fn a_guess_has_a_judge_and_its_verdict_is_an_option_in_two_sentences() {
+    let affordable = |spec: &Spec| !cfg!(debug_assertions) || spec.engine.blocks < 5000;
+    for preset in presets::all() {
+        if !affordable(&preset.spec) {
+            continue;
+        }
+        let report = run_priced(&preset.spec).unwrap();
+        assert_eq!(preset.prediction.is_some(), report.verdict.is_some(), "{}", preset.name);
+        let (Some(guess), Some(verdict)) = (preset.prediction, report.verdict) else { continue };
+        assert!(guess.ask.ends_with('?') && guess.options.len() >= 2, "{}", preset.name);
+        assert!((verdict.option as usize) < guess.options.len(), "{}", preset.name);
+        let sentences = verdict.because.matches(". ").count() + usize::from(verdict.because.ends_with('.'));
+        assert_eq!(sentences, 2, "{}", verdict.because);
+    }
+}
+
+#[test]
+fn a_stopped_run_and_one_without_its_policies_are_not_judged() {
+    let mut session = Session::new(spec("multi-tenant", &[])).unwrap();
+    session.advance(500).unwrap();
+    assert_eq!(option(&session.report()), None);
+    let without = spec("multi-tenant", &[("policies", "round_robin,least_tokens")]);
+    assert_eq!(option(&run_priced(&without).unwrap()), None);
+    let turned = spec("multi-tenant", &[("policies", "prefix_affinity,least_tokens,round_robin")]);
+    let order = run_priced(&turned).unwrap();
+    assert_eq!(option(&order), Some(2), "options follow the preset, whatever the order of the run");
+}
+
+#[test]
+fn affinity_is_soonest_with_many_tenants_and_nobody_is_on_one_replica() {
+    all_say(2, "multi-tenant", &[]);
+    // One replica leaves no choice: the last option is that there is no difference.
+    all_say(3, "multi-tenant", &[("replicas", "1")]);
+}
+
+#[test]
+fn shared_prompts_are_slow_because_they_are_computed_again() {
+    all_say(0, "shared-prompts", &[]);
+    // Every request a tenant of its own, nearly: nothing to compute again.
+    all_say(1, "shared-prompts", &[("workload.tenants", "400")]);
+    let pairs = SEEDS.map(|seed| {
+        let report = run_priced(&Spec { seed, ..spec("shared-prompts", &[]) }).unwrap();
+        (report.policies[0].ttft_s.mean, report.policies[2].ttft_s.mean)
+    });
+    let gap = paired(pairs).unwrap();
+    println!("shared-prompts, mean TTFT, round-robin − affinity: {gap:?}");
+    assert!(gap.low > 0.1, "{gap:?}");
+}
+
+#[test]
+fn a_prompt_is_computed_once_on_each_replica() {
+    all_say(1, "caches-shared", &[]);
+    all_say(0, "caches-shared", &[("replicas", "1")]);
+    all_say(2, "caches-shared", &[("engine.prefix_cache", "off")]);
+}
+
+#[test]
+fn plain_affinity_ends_last_with_a_hot_tenant_only() {
+    all_say(2, "hot-tenant", &[]);
+    // The same load spread evenly over tenants: nobody overflows.
+    for said in answers("hot-tenant", &[("workload.skew", "0"), ("workload.tenants", "64")]) {
+        assert_ne!(said, Some(2));
+    }
+}
+
+/// Mean TTFT of a policy before the replicas join, caches having filled, and after.
+fn around_the_join(spec: &Spec, policy: usize) -> (f64, f64) {
+    let mut session = Session::new(spec.clone()).unwrap();
+    while !session.advance(u32::MAX).unwrap().done {}
+    let join = spec.events.join_at_s;
+    let ttft = &session.chart_lanes()[policy].ttft;
+    let of = |from: f64, to: f64| {
+        let samples = ttft.iter().filter(|(at, _)| (from..to).contains(at));
+        mean(&samples.map(|(_, ttft)| *ttft).collect::<Vec<_>>())
+    };
+    (of(join / 2.0, join), of(join, f64::INFINITY))
+}
+
+/// What each fix is worth, the first policy being round-robin and the third affinity with its guard.
+#[test]
+fn scaling_out_hurts_first_and_two_fixes_help() {
+    all_say(0, "scale-out", &[]);
+    all_say(0, "scale-out-honest", &[]);
+    // Without warm-up there is nothing to be dishonest about; the caches are still empty.
+    all_say(1, "scale-out", &[("events.warm_up_s", "0")]);
+    assert_eq!(option(&run_priced(&spec("scale-out", &[("events.join", "0")])).unwrap()), None);
+
+    let compare = |first: (&str, usize), second: (&str, usize)| -> Paired {
+        let after = |seed, (name, policy): (&str, usize)| around_the_join(&Spec { seed, ..spec(name, &[]) }, policy).1;
+        paired(SEEDS.map(|seed| (after(seed, first), after(seed, second)))).unwrap()
+    };
+    let readiness = compare(("scale-out", 0), ("scale-out-honest", 0));
+    let affinity = compare(("scale-out-honest", 0), ("scale-out-honest", 2));
+    let affinity_alone = compare(("scale-out", 0), ("scale-out", 2));
+    let rise = paired(SEEDS.map(|seed| {
+        let (before, after) = around_the_join(&Spec { seed, ..spec("scale-out", &[]) }, 0);
+        (after, before)
+    }));
+    println!("mean TTFT after − before, round-robin: {rise:?}");
+    println!("saved by honest readiness: {readiness:?}");
+    println!("saved by affinity with its guard, readiness honest: {affinity:?}");
+    println!("saved by affinity with its guard alone: {affinity_alone:?}");
+    assert!(rise.unwrap().low > 0.0);
+    assert!(readiness.low > 0.5, "most of the rise: {readiness:?}");
+    assert!(affinity.low > 0.0, "{affinity:?}");
+}
