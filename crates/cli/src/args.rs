@@ -15,22 +15,86 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Run an experiment and print its report.
     Run(RunArgs),
+    /// Run an experiment at every value of one or two settings, with several seeds.
+    Sweep(SweepArgs),
+    /// Put the shards of a sweep together.
+    Merge(MergeArgs),
     /// Show what can be chosen.
     List(ListArgs),
     /// Print everything that can be chosen, as JSON.
     Catalog,
 }
 
+/// Which experiment, and what is changed in it.
 #[derive(ClapArgs)]
-pub(crate) struct RunArgs {
+pub(crate) struct Experiment {
     /// A preset (`servelab list presets`), a JSON file with a spec or a report, or an address copied from the page.
-    pub(crate) experiment: String,
+    #[arg(required_unless_present = "preset")]
+    pub(crate) experiment: Option<String>,
+    /// The same by the preset's name alone.
+    #[arg(long, value_name = "NAME", conflicts_with = "experiment")]
+    pub(crate) preset: Option<String>,
     /// Change a setting (`servelab list settings`), for example `workload.rate=12` or `policies=round_robin,prefix_affinity(guard=0)`.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
-    /// Seed of every random draw.
+    /// Seed of every random draw; of several runs, that of the first.
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
+}
+
+/// Where results go and how many cores work on them.
+#[derive(ClapArgs)]
+pub(crate) struct Spread {
+    /// Runs at a time; as many as there are cores without it.
+    #[arg(long, value_name = "N")]
+    pub(crate) jobs: Option<usize>,
+    #[command(flatten)]
+    pub(crate) into: Into,
+}
+
+/// Where results go.
+#[derive(ClapArgs)]
+pub(crate) struct Into {
+    /// Write to a file instead of the terminal; what stood in it is replaced when the result is there.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// How to print the result: a table on a terminal, JSON into a file, unless said otherwise.
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<Format>,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct SweepArgs {
+    /// The experiment; or a JSON file with a sweep or the result of one, which is run again.
+    #[command(flatten)]
+    pub(crate) experiment: Experiment,
+    /// A setting and its values, once or twice: `workload.rate=0.5,1,2`, `workload.rate=0.5..2*7` (seven values, equal differences) or
+    /// `replicas=1..64^7` (equal ratios).
+    #[arg(long = "axis", value_name = "KEY=VALUES")]
+    pub(crate) axes: Vec<String>,
+    /// Runs of every point, each with a seed of its own; five without it. A single one has no error band.
+    #[arg(long, value_name = "N")]
+    pub(crate) seeds: Option<u32>,
+    /// Run only every n-th cell from the k-th; `merge` puts shards together.
+    #[arg(long, value_name = "K/N")]
+    pub(crate) shard: Option<String>,
+    #[command(flatten)]
+    pub(crate) spread: Spread,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct MergeArgs {
+    /// Results of shards, as JSON, in any order.
+    #[arg(required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) into: Into,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    pub(crate) experiment: Experiment,
     /// How to print the report.
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub(crate) format: Format,

@@ -5,6 +5,9 @@
 //! | [`args`] | what can be asked |
 //! | [`source`] | from a preset's name, a file or an address to a spec |
 //! | [`run`] | running a spec and writing what came out |
+//! | [`sweep`], [`merge`] | many runs on all cores, or a part of them here and the rest elsewhere |
+//! | [`spread`] | runs over cores |
+//! | [`output`] | files that results go to |
 //! | [`summary`] | a report as a person reads it |
 //! | [`table`] | text tables |
 //! | [`list`] | what can be chosen |
@@ -14,10 +17,14 @@
 
 mod args;
 mod list;
+mod merge;
 mod model;
+mod output;
 mod run;
 mod source;
+mod spread;
 mod summary;
+mod sweep;
 mod table;
 
 use args::{Args, Command};
@@ -41,10 +48,20 @@ impl From<io::Error> for Failure {
     }
 }
 
+/// A run that failed: for a value of the request, or for something else.
+pub(crate) fn failed(error: servelab_lab::RunError) -> Failure {
+    match error.field() {
+        Some(_) => Failure::Request(error.to_string()),
+        None => Failure::Run(error.to_string()),
+    }
+}
+
 fn main() -> ExitCode {
     let mut out = io::stdout().lock();
     let outcome = match Args::parse().command {
         Command::Run(args) => run::run(&args, &mut out),
+        Command::Sweep(args) => sweep::sweep(&args, &mut out),
+        Command::Merge(args) => merge::merge(&args, &mut out),
         Command::List(args) => list::list(&args, &mut out),
         Command::Catalog => list::catalog(&mut out),
     };

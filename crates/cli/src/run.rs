@@ -1,17 +1,17 @@
 //! Runs a spec and writes what came out.
 
 use crate::args::{Format, RunArgs};
-use crate::{Failure, model, source, summary};
+use crate::output::Output;
+use crate::{Failure, failed, model, source, summary};
 use servelab_lab::{Session, chart};
 use servelab_spec::csv::report_csv;
 use servelab_spec::experiment::ExecutionMode;
 use servelab_spec::protocol::ChartRequest;
-use std::fs::File;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 pub(crate) fn run(args: &RunArgs, out: &mut impl Write) -> Result<(), Failure> {
-    let spec = source::spec(args)?;
+    let spec = source::spec(&args.experiment)?;
     // Before the run: a mistyped chart should not cost a run to find out.
     let charts = args.charts.iter().map(|chart| chart_request(args, chart)).collect::<Result<Vec<_>, _>>()?;
     if args.record.is_some() && spec.execution.mode == ExecutionMode::Priced {
@@ -22,10 +22,6 @@ pub(crate) fn run(args: &RunArgs, out: &mut impl Write) -> Result<(), Failure> {
         .map(|(request, file)| Ok((request, Output::open(Path::new(file))?)))
         .collect::<Result<Vec<_>, Failure>>()?;
     let record = args.record.as_deref().map(Output::open).transpose()?;
-    let failed = |error: servelab_lab::RunError| match error.field() {
-        Some(_) => Failure::Request(error.to_string()),
-        None => Failure::Run(error.to_string()),
-    };
     let mut session = Session::new(spec).map_err(failed)?;
     if session.is_live() {
         model::run(&mut session)?;
@@ -49,31 +45,6 @@ pub(crate) fn run(args: &RunArgs, out: &mut impl Write) -> Result<(), Failure> {
         file.write(&text)?;
     }
     Ok(())
-}
-
-/// A file opened before the run and filled after it.
-struct Output {
-    file: File,
-    path: PathBuf,
-}
-
-impl Output {
-    /// What is in the file stays until there is something to put there.
-    fn open(path: &Path) -> Result<Self, Failure> {
-        let opened = File::options().write(true).create(true).truncate(false).open(path);
-        let file = opened.map_err(|error| Failure::Run(format!("{}: {error}", path.display())))?;
-        Ok(Output { file, path: path.to_owned() })
-    }
-
-    fn write(mut self, text: &str) -> Result<(), Failure> {
-        let cut = match self.file.metadata() {
-            // A device or a pipe has no length to cut.
-            Ok(metadata) if !metadata.is_file() => Ok(()),
-            _ => self.file.set_len(0),
-        };
-        let written = cut.and_then(|()| self.file.write_all(text.as_bytes()));
-        written.map_err(|error| Failure::Run(format!("{}: {error}", self.path.display())))
-    }
 }
 
 pub(crate) fn write_json(value: &impl serde::Serialize, out: &mut impl Write) -> Result<(), Failure> {

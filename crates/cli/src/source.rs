@@ -1,18 +1,41 @@
 //! From what was typed to a spec.
 
 use crate::Failure;
-use crate::args::RunArgs;
+use crate::args::Experiment;
 use servelab_lab::{catalog, presets};
+use servelab_spec::sweep::{self, SweepSpec};
 use servelab_spec::{Spec, patch};
 use std::fs;
 use std::path::Path;
 
-/// Largest file read as a spec. Reports with a thousand tenants stay far below.
+/// Largest file read. Reports with a thousand tenants, and sweeps of ten thousand runs, stay below.
 const MAX_FILE: u64 = 64 << 20;
 
 /// The spec that was asked for, with its changes, checked.
-pub(crate) fn spec(args: &RunArgs) -> Result<Spec, Failure> {
-    let mut spec = start(&args.experiment)?;
+pub(crate) fn spec(args: &Experiment) -> Result<Spec, Failure> {
+    let start = match (&args.preset, &args.experiment) {
+        (Some(name), _) => preset(name)?,
+        (None, experiment) => start(experiment.as_deref().unwrap_or_default())?,
+    };
+    changed(start, args)
+}
+
+/// The sweep in the file that was named, if there is one in it, with the changes to its experiment.
+pub(crate) fn sweep(args: &Experiment) -> Result<Option<SweepSpec>, Failure> {
+    let Some(name) = args.experiment.as_deref().filter(|name| is_file(name)) else { return Ok(None) };
+    let text = read(name)?;
+    let refused = |error: servelab_spec::SpecError| Failure::Request(format!("{name}: {error}"));
+    let there = serde_json::from_str::<serde_json::Value>(&text)
+        .is_ok_and(|value| value.get("axes").is_some() || value.get("sweep").is_some());
+    if !there {
+        return Ok(None);
+    }
+    let mut sweep = sweep::from_json(&text).map_err(refused)?;
+    sweep.spec = changed(sweep.spec, args)?;
+    Ok(Some(sweep))
+}
+
+fn changed(mut spec: Spec, args: &Experiment) -> Result<Spec, Failure> {
     let request = |error: servelab_spec::SpecError| Failure::Request(error.to_string());
     for change in &args.set {
         let Some((key, value)) = change.split_once('=') else {
@@ -33,19 +56,29 @@ fn start(experiment: &str) -> Result<Spec, Failure> {
         // A page can show what it could read; a command that quietly runs something else would mislead.
         return if warnings.is_empty() { Ok(spec) } else { Err(Failure::Request(warnings.join("\n"))) };
     }
-    if let Some(preset) = presets::find(experiment) {
-        return Ok(preset.spec);
+    if !is_file(experiment) {
+        return preset(experiment);
     }
-    let path = Path::new(experiment);
-    if !path.is_file() {
+    patch::from_json(&read(experiment)?).map_err(|error| Failure::Request(format!("{experiment}: {error}")))
+}
+
+/// A preset's name counts before a file of that name.
+fn is_file(experiment: &str) -> bool {
+    !experiment.contains('#') && presets::find(experiment).is_none() && Path::new(experiment).is_file()
+}
+
+fn preset(name: &str) -> Result<Spec, Failure> {
+    presets::find(name).map(|preset| preset.spec).ok_or_else(|| {
         let names: Vec<String> = presets::all().into_iter().map(|preset| preset.name).collect();
-        let known = names.join(", ");
-        return Err(Failure::Request(format!("{experiment}: no such preset or file; presets are {known}")));
+        Failure::Request(format!("{name}: no such preset or file; presets are {}", names.join(", ")))
+    })
+}
+
+/// A file's text, unless it is too large to be one of ours.
+pub(crate) fn read(name: &str) -> Result<String, Failure> {
+    let failed = |error: std::io::Error| Failure::Run(format!("{name}: {error}"));
+    if fs::metadata(name).map_err(failed)?.len() > MAX_FILE {
+        return Err(Failure::Request(format!("{name}: larger than {} MiB, so hardly one of ours", MAX_FILE >> 20)));
     }
-    let failed = |error: std::io::Error| Failure::Run(format!("{experiment}: {error}"));
-    if fs::metadata(path).map_err(failed)?.len() > MAX_FILE {
-        return Err(Failure::Request(format!("{experiment}: larger than {} MiB, so hardly a spec", MAX_FILE >> 20)));
-    }
-    let text = fs::read_to_string(path).map_err(failed)?;
-    patch::from_json(&text).map_err(|error| Failure::Request(format!("{experiment}: {error}")))
+    fs::read_to_string(name).map_err(failed)
 }

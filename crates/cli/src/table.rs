@@ -1,4 +1,4 @@
-//! Text tables: the first column to the left, the others to the right.
+//! Text tables: names to the left, numbers to the right.
 
 use std::io::{self, Write};
 
@@ -12,6 +12,11 @@ impl Table {
     /// A table of names and numbers.
     pub(crate) fn new(head: &[&str]) -> Self {
         Table { rows: vec![head.iter().map(|cell| (*cell).to_owned()).collect()], numbers_from: 1 }
+    }
+
+    /// A table whose first `names` columns are names.
+    pub(crate) fn with_names(names: usize, head: &[&str]) -> Self {
+        Table { numbers_from: names, ..Table::new(head) }
     }
 
     /// A table of words.

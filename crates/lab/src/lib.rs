@@ -11,6 +11,7 @@
 //! | [`report`] | [`servelab_spec::Report`] from records |
 //! | [`prediction`] | fitted against measured, for a live run |
 //! | [`chart`] | the same SVG on host and wasm |
+//! | [`sweep`] | an experiment at many points and seeds, cell by cell |
 //! | [`presets`], [`costs`], [`catalog`] | what can be chosen |
 //! | [`stats`], [`fit`], [`words`] | quantiles and intervals, least squares, numbers in words |
 
@@ -26,6 +27,7 @@ pub mod report;
 pub mod session;
 mod situation;
 pub mod stats;
+pub mod sweep;
 pub mod words;
 
 pub use error::RunError;

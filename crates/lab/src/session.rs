@@ -110,6 +110,19 @@ impl Session {
         Ok(session)
     }
 
+    /// A run that nobody will look into: it keeps no states to come back to, and pictures of the past are made from the start. The report is
+    /// the same.
+    ///
+    /// # Errors
+    /// As [`Session::new`].
+    pub fn unwatched(spec: Spec) -> Result<Self, RunError> {
+        let mut session = Session::new(spec)?;
+        if let Some(stage) = &mut session.stage {
+            stage.runs.iter_mut().for_each(|run| run.keyframes = Keyframes::none());
+        }
+        Ok(session)
+    }
+
     /// The spec being run.
     pub fn spec(&self) -> &Spec {
         &self.spec

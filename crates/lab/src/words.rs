@@ -56,6 +56,18 @@ pub fn count(value: u64) -> String {
     out
 }
 
+/// `1st`, `2nd`, `13th`.
+pub fn ordinal(value: usize) -> String {
+    let ending = match (value % 10, value % 100) {
+        (_, 11..=13) => "th",
+        (1, _) => "st",
+        (2, _) => "nd",
+        (3, _) => "rd",
+        _ => "th",
+    };
+    format!("{value}{ending}")
+}
+
 /// Three significant digits at most: 1.02, 41.3, 350. A limit of a second is told from 1.02 s.
 fn three(value: f64) -> String {
     let decimals = if value >= 99.95 {
@@ -119,6 +131,10 @@ mod tests {
         for (value, words) in [(9999, "9999"), (25_786, "25\u{202f}786"), (1_234_567, "1\u{202f}234\u{202f}567")] {
             assert_eq!(count(value), words);
         }
+        assert_eq!(
+            [1, 2, 3, 4, 11, 12, 13, 21, 112].map(ordinal),
+            ["1st", "2nd", "3rd", "4th", "11th", "12th", "13th", "21st", "112th"]
+        );
         assert!(!duration(1e300).is_empty(), "no overflow");
         assert_eq!(percent(0.7087), "71 %");
         assert_eq!(percent(0.0042), "0.42 %");

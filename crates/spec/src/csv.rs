@@ -1,6 +1,7 @@
 //! A report as rows: the one table that page and command line save.
 
 use crate::report::Report;
+use crate::sweep::{Figure, SweepReport};
 use serde::Serialize;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -24,6 +25,55 @@ pub fn report_csv(report: &Report) -> String {
         row("", &whole);
         for tenant in &policy.tenants {
             row(&tenant.name, &numbers(tenant));
+        }
+    }
+    out
+}
+
+/// A sweep as CSV: for each point and policy a row with `seed` empty, the mean over seeds with its 95 % interval (`.low`, `.high`) and the difference to the
+/// first policy (`.versus_first`, with its own interval and `.significant`, 1 or 0), and under it a row for each seed. The first columns are the axes.
+pub fn sweep_csv(report: &SweepReport) -> String {
+    let mut head: Vec<String> = report.sweep.axes.iter().map(|axis| axis.key.clone()).collect();
+    head.extend(["policy", "label", "seed"].map(String::from));
+    for figure in Figure::ALL {
+        let name = figure.name();
+        head.push(name.to_owned());
+        head.extend(["low", "high"].map(|end| format!("{name}.{end}")));
+        head.push(format!("{name}.versus_first"));
+        head.extend(["low", "high", "significant"].map(|part| format!("{name}.versus_first.{part}")));
+    }
+    let mut out = String::new();
+    line(&mut out, head.iter().map(String::as_str));
+    let text = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
+    for point in &report.points {
+        let cells = || report.cells.iter().filter(|cell| cell.point == point.point);
+        for (at, (policy, of)) in report.policies.iter().zip(&point.policies).enumerate() {
+            let mut row = |seed: String, figures: &mut dyn FnMut(Figure) -> [String; 7]| {
+                let mut all: Vec<String> = point.at.iter().map(ToString::to_string).collect();
+                all.extend([policy.name.clone(), policy.label.clone(), seed]);
+                Figure::ALL.iter().for_each(|&figure| all.extend(figures(figure)));
+                line(&mut out, all.iter().map(String::as_str));
+            };
+            row(String::new(), &mut |figure| {
+                let (mean, versus) = (of.mean.get(figure), of.versus_first.as_ref().and_then(|all| *all.get(figure)));
+                [
+                    text(mean.map(|band| band.mean)),
+                    text(mean.and_then(|band| band.low)),
+                    text(mean.and_then(|band| band.high)),
+                    text(versus.map(|band| band.mean)),
+                    text(versus.and_then(|band| band.low)),
+                    text(versus.and_then(|band| band.high)),
+                    versus.map(|band| u8::from(band.significant).to_string()).unwrap_or_default(),
+                ]
+            });
+            for cell in cells() {
+                let of = &cell.policies[at];
+                row(cell.seed.to_string(), &mut |figure| {
+                    let mut all = [const { String::new() }; 7];
+                    all[0] = text(*of.get(figure));
+                    all
+                });
+            }
         }
     }
     out

@@ -7,6 +7,7 @@
 //! | [`validate`] | the limits of a spec, each error naming field, value and what is accepted |
 //! | [`patch`] | dotted keys (`workload.rate=12`): the CLI's `--set` and the page's address |
 //! | [`report`] | [`Report`]: what a run says, one entry per policy |
+//! | [`sweep`] | [`sweep::SweepSpec`]: an experiment at every value of one or two settings; its report |
 //! | [`catalog`] | [`Catalog`]: policies, presets and parameters with units, ranges and words |
 //! | [`frame`] | [`frame::Frame`]: one picture of the fleet at one instant |
 //! | [`protocol`] | messages between the page and its workers |
@@ -20,6 +21,7 @@ pub mod frame;
 pub mod patch;
 pub mod protocol;
 pub mod report;
+pub mod sweep;
 pub mod validate;
 
 pub use catalog::Catalog;

@@ -40,6 +40,11 @@ impl Keyframes {
         Keyframes { kept: vec![], most, distance, since: 0 }
     }
 
+    /// Keeps nothing.
+    pub(crate) fn none() -> Self {
+        Keyframes { kept: vec![], most: 0, distance: u32::MAX, since: 0 }
+    }
+
     /// Events until the next state is due.
     pub(crate) fn due(&self) -> u32 {
         (self.distance - self.since.min(self.distance)).max(1)
@@ -48,7 +53,7 @@ impl Keyframes {
     /// So many events have passed (or fewer, when the run ended in them).
     pub(crate) fn passed(&mut self, events: u32, fleet: &Fleet, log: usize) {
         self.since = self.since.saturating_add(events);
-        if self.since < self.distance {
+        if self.since < self.distance || self.most == 0 {
             return;
         }
         self.since = 0;

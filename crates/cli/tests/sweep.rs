@@ -1,0 +1,171 @@
+//! `sweep` and `merge` as built: shards merged are the whole, cores leave no trace, refusals say what would do.
+
+#![allow(clippy::unwrap_used)]
+
+use serde_json::Value;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+fn servelab(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_servelab")).args(args).output().unwrap()
+}
+
+fn text(args: &[&str]) -> String {
+    let output = servelab(args);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn refused(args: &[&str], status: i32) -> String {
+    let output = servelab(args);
+    assert_eq!(output.status.code(), Some(status), "{args:?}");
+    assert!(output.stdout.is_empty());
+    String::from_utf8(output.stderr).unwrap()
+}
+
+/// A folder of the test's own, empty.
+fn scratch(name: &str) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+const SMALL: [&str; 10] = [
+    "sweep",
+    "multi-tenant",
+    "--set",
+    "workload.requests=30",
+    "--axis",
+    "workload.rate=0.5..1.5*3",
+    "--axis",
+    "policies.2.params.guard_ratio=1.2,2",
+    "--seeds",
+    "2",
+];
+
+fn small(more: &[&str]) -> Vec<String> {
+    SMALL.iter().chain(more).map(|arg| (*arg).to_owned()).collect()
+}
+
+fn run(args: Vec<String>) -> String {
+    text(&args.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+#[test]
+fn shards_merged_are_the_whole_whatever_the_number_of_jobs() {
+    let folder = scratch("shards");
+    let whole = run(small(&["--format", "json", "--jobs", "1"]));
+    assert_eq!(run(small(&["--format", "json", "--jobs", "7"])), whole);
+    assert_eq!(run(small(&["--format", "json"])), whole);
+    let mut files: Vec<String> = Vec::new();
+    for part in 1..=3 {
+        let file = folder.join(format!("{part}.json")).display().to_string();
+        // Longer than what comes: nothing of it may be left.
+        std::fs::write(&file, "x".repeat(1 << 20)).unwrap();
+        assert_eq!(run(small(&["--shard", &format!("{part}/3"), "--out", &file])), "");
+        files.insert(0, file);
+    }
+    let mut merge = vec!["merge".to_owned()];
+    merge.extend(files.clone());
+    let merged = folder.join("merged.json").display().to_string();
+    let mut into = merge.clone();
+    into.extend(["--out".into(), merged.clone()]);
+    assert_eq!(run(into), "");
+    assert_eq!(std::fs::read_to_string(&merged).unwrap(), whole);
+    // A result is a sweep, too: running it again gives it back, and a seed more makes more of it.
+    assert_eq!(text(&["sweep", &merged, "--format", "json"]), whole);
+    let more: Value = serde_json::from_str(&text(&["sweep", &merged, "--format", "json", "--seeds", "3"])).unwrap();
+    assert_eq!(more["cells"].as_array().unwrap().len(), 18);
+    merge.pop();
+    let missing = refused(&merge.iter().map(String::as_str).collect::<Vec<_>>(), 2);
+    assert!(missing.contains("4 of 12 cells are missing") && missing.contains("shard 1/3"), "{missing}");
+    let other = folder.join("other.json").display().to_string();
+    text(&[
+        "sweep",
+        "multi-tenant",
+        "--set",
+        "workload.requests=10",
+        "--axis",
+        "replicas=2",
+        "--seeds",
+        "1",
+        "--out",
+        &other,
+    ]);
+    let mixed = refused(&["merge", &files[0], &other], 2);
+    assert!(mixed.contains("other.json: of another sweep"), "{mixed}");
+}
+
+#[test]
+fn what_was_swept_stands_in_the_result() {
+    let report: Value = serde_json::from_str(&run(small(&["--format", "json"]))).unwrap();
+    assert_eq!(report["cells_total"], 12);
+    assert_eq!(report["points"][5]["at"], serde_json::json!([1.5, 2.0]));
+    assert_eq!(report["sweep"]["seeds"], 2);
+    assert_eq!(report["policies"][2]["label"], "Prefix affinity");
+    let cell = &report["cells"][0]["policies"][0];
+    assert_eq!(cell["attempts"], 30.0);
+    // A cell is what `run` says of that point and seed.
+    let one = text(&[
+        "run",
+        "--preset",
+        "multi-tenant",
+        "--set",
+        "workload.requests=30",
+        "--set",
+        "workload.rate=0.5",
+        "--set",
+        "policies=round_robin,least_tokens,prefix_affinity(guard_ratio=1.2)",
+        "--format",
+        "json",
+    ]);
+    let one: Value = serde_json::from_str(&one).unwrap();
+    assert_eq!(cell["ttft_p95_s"], one["policies"][0]["ttft_s"]["p95"]);
+    assert_eq!(report["cells"][0]["policies"][2]["reuse"], one["policies"][2]["reuse"]["ratio"]);
+    let csv = run(small(&["--format", "csv"]));
+    let mut rows = csv::Reader::from_reader(csv.as_bytes());
+    assert_eq!(rows.records().map(Result::unwrap).count(), 6 * 3 * 3);
+    let table = run(small(&[]));
+    assert!(table.contains("6 points, 2 seeds from 7; 12 of 12 runs"), "{table}");
+    assert!(table.contains("±") && table.contains("paired on the same arrivals"), "{table}");
+    let single =
+        text(&["sweep", "multi-tenant", "--set", "workload.requests=30", "--axis", "replicas=2", "--seeds", "1"]);
+    assert!(!single.contains('±'), "one seed says nothing about noise: {single}");
+}
+
+#[test]
+fn refusals_say_what_would_do_and_leave_with_status_2() {
+    for (args, says) in [
+        (vec!["sweep", "multi-tenant"], "--axis workload.rate=0.5..2*7"),
+        (vec!["sweep"], "EXPERIMENT"),
+        (vec!["sweep", "--preset", "no-such", "--axis", "replicas=1"], "presets are multi-tenant"),
+        (vec!["sweep", "multi-tenant", "--preset", "book-trace", "--axis", "replicas=1"], "cannot be used with"),
+        (vec!["sweep", "multi-tenant", "--axis", "replicas"], "KEY=FROM..TO*STEPS"),
+        (vec!["sweep", "multi-tenant", "--axis", "workload.rate=1..2"], "KEY=FROM..TO*STEPS"),
+        (vec!["sweep", "multi-tenant", "--axis", "workload.rte=1,2"], "workload.rate,"),
+        (vec!["sweep", "multi-tenant", "--axis", "replicas=1,513"], "1 to 512"),
+        (vec!["sweep", "multi-tenant", "--axis", "policies.2.params.guard_ratio=0.1"], "guard_ratio"),
+        (vec!["sweep", "book-trace", "--axis", "workload.rate=1,2"], "workload.rate"),
+        (vec!["sweep", "multi-tenant", "--axis", "seed=1,2"], "several seeds"),
+        (vec!["sweep", "multi-tenant", "--axis", "replicas=1", "--seeds", "0"], "1 to 100"),
+        (vec!["sweep", "multi-tenant", "--axis", "replicas=1", "--shard", "3/2"], "K/N"),
+        (
+            vec!["sweep", "multi-tenant", "--axis", "replicas=1", "--set", "execution.mode=tinygpt"],
+            "execution.mode=priced",
+        ),
+        (vec!["merge"], "FILES"),
+    ] {
+        let message = refused(&args, 2);
+        assert!(message.contains(says), "{args:?}: {message}");
+    }
+    let folder = scratch("refusals");
+    let report = folder.join("report.json").display().to_string();
+    std::fs::write(&report, text(&["run", "book-trace", "--format", "json"])).unwrap();
+    assert!(refused(&["merge", &report], 2).contains("not the result of a sweep"));
+    assert!(refused(&["merge", "/nowhere/at/all.json"], 1).contains("/nowhere/at/all.json"));
+    let nowhere = ["sweep", "datacenter", "--axis", "replicas=100..200*50", "--out", "/nowhere/at/all.json"];
+    let began = std::time::Instant::now();
+    refused(&nowhere, 1);
+    assert!(began.elapsed().as_secs() < 30, "found before the work: {:?}", began.elapsed());
+}
