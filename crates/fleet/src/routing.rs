@@ -7,15 +7,27 @@
 //!
 //! One policy is one file and one line in [`registry`].
 
+mod envoy_least_request;
+mod guard;
+mod join_idle_queue;
+mod kubeai_prefix_hash;
+mod least_kv_cache;
 mod least_qps;
+mod least_requests;
 mod least_tokens;
 mod lru;
 pub(crate) mod params;
+mod power_of_two;
 mod prefix;
 mod prefix_affinity;
+mod prefix_modulo;
 mod qps;
+mod random;
 pub mod registry;
+mod ring;
 mod round_robin;
+mod session_sticky;
+mod smg_prefix_hash;
 mod text;
 mod ties;
 
@@ -31,7 +43,8 @@ pub trait Policy: Send {
         Reads::NOTHING
     }
 
-    /// Chooses one of `ctx.candidates`. `scores` comes empty; a policy that compares numbers leaves one for each candidate, in order.
+    /// Chooses one of `ctx.candidates`. `scores` comes empty; a policy that compares numbers leaves one for each candidate, in order:
+    /// not a number for one that it did not look at.
     fn route(&mut self, ctx: &RouteContext<'_>, scores: &mut Vec<f64>, stream: &mut Stream) -> Choice;
 
     /// An attempt that this router routed went to `replica`.

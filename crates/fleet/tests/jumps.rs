@@ -41,7 +41,7 @@ fn told(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(4), failure_persistence: None, ..Default::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(2), failure_persistence: None, ..Default::default() })]
     #[test]
     fn runs_are_invisible(
         seed in 0u64..1 << 53,

@@ -40,7 +40,7 @@ pub struct DecisionRecord {
 pub(crate) struct Decisions(VecDeque<DecisionRecord>);
 
 impl Decisions {
-    /// Keeps a decision; `scores` belong to `candidates`.
+    /// Keeps a decision; `scores` belong to `candidates`, not a number where one was not looked at.
     pub(crate) fn push(&mut self, decision: DecisionRecord, candidates: &[u32], scores: &[f64], replicas: u32) {
         let mut buffer = match self.0.len() {
             KEPT.. => self.0.pop_front().unwrap_or_default().scores,
@@ -50,7 +50,7 @@ impl Decisions {
         if scores.len() == candidates.len() {
             buffer.resize(replicas as usize, None);
             for (&candidate, &score) in candidates.iter().zip(scores) {
-                buffer[candidate as usize] = Some(score);
+                buffer[candidate as usize] = Some(score).filter(|score| !score.is_nan());
             }
         }
         self.0.push_back(DecisionRecord { scores: buffer, ..decision });

@@ -1,6 +1,17 @@
 //! A name for how a prompt begins.
 
+use super::params;
 use servelab_engine::{BlockKey, Prompt};
+use servelab_spec::catalog::ParamInfo;
+
+/// The parameter that says how much of a prompt names it.
+pub(crate) const PREFIX_TOKENS: &str = "prefix_tokens";
+
+/// Declares it. 64 tokens by default in textbook policies: four blocks of 16, enough to tell system prompts apart and shorter than most.
+pub(crate) fn prefix_tokens_param(default: u32) -> ParamInfo {
+    let help = "How many of the prompt's first tokens decide its home.";
+    params::integer(PREFIX_TOKENS, "Prefix", "tokens", default, (1, 65_536), help)
+}
 
 /// Names the first `tokens` tokens of a prompt.
 pub(crate) fn prefix_key(prompt: &Prompt, tokens: u32, block_tokens: u32) -> BlockKey {

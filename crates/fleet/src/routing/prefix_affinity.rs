@@ -4,10 +4,10 @@
 //! when a replica joins or leaves only the prefixes it wins or held move. The hash is over block keys where blocks lie
 //! within the prefix and over the remaining tokens where there are ids; from keys alone, the block that holds the prefix's end counts whole.
 
-use super::params::{self, Params};
-use super::prefix::prefix_key;
+use super::guard::Guard;
+use super::params::Params;
+use super::prefix::{PREFIX_TOKENS, prefix_key, prefix_tokens_param};
 use super::registry::Entry;
-use super::ties::Ties;
 use super::{Choice, Policy, RouteContext};
 use crate::telemetry::Reads;
 use servelab_engine::random::{Stream, mix};
@@ -28,39 +28,22 @@ fn info() -> PolicyInfo {
         reads: "The prompt's first tokens. With the guard, router-local: tokens this router has in flight on each replica.".into(),
         fails: "Without the guard a popular prefix overloads its replica; with it, at light load the guard trips often and costs reuse. A prefix that everybody shares sends everything to one replica.".into(),
         compares: "Hash of prefix and replica, the highest wins; when the guard acts, tokens in flight, the fewest win.".into(),
-        params: vec![
-            // 64 tokens: four blocks of 16, enough to tell system prompts apart and shorter than most.
-            params::integer("prefix_tokens", "Prefix", "tokens", 64, (1, 65_536),
-                "How many of the prompt's first tokens decide its home."),
-            params::switch("guard", "Imbalance guard", true,
-                "Leave the home replica when it holds too much of the outstanding work."),
-            // 2: with n replicas the guard trips when the home holds more than 2/n of the outstanding tokens.
-            params::number("guard_ratio", "Guard ratio", "× mean", 2.0, (1.0, 1000.0, 0.1),
-                "The guard acts when the home's outstanding tokens exceed this multiple of the mean."),
-            Ties::Lowest.param(),
-        ],
+        params: std::iter::once(prefix_tokens_param(64)).chain(Guard::params()).collect(),
     }
 }
 
 fn build(params: &Params) -> Box<dyn Policy> {
-    Box::new(PrefixAffinity {
-        prefix_tokens: params.integer("prefix_tokens"),
-        guard: params.switch("guard"),
-        guard_ratio: params.number("guard_ratio"),
-        ties: Ties::of(params),
-    })
+    Box::new(PrefixAffinity { prefix_tokens: params.integer(PREFIX_TOKENS), guard: Guard::of(params) })
 }
 
 struct PrefixAffinity {
     prefix_tokens: u32,
-    guard: bool,
-    guard_ratio: f64,
-    ties: Ties,
+    guard: Guard,
 }
 
 impl Policy for PrefixAffinity {
     fn reads(&self) -> Reads {
-        if self.guard { Reads::LOCAL } else { Reads::NOTHING }
+        self.guard.reads()
     }
 
     fn route(&mut self, ctx: &RouteContext<'_>, scores: &mut Vec<f64>, stream: &mut Stream) -> Choice {
@@ -73,17 +56,8 @@ impl Policy for PrefixAffinity {
                 (home, highest) = (at, weight);
             }
         }
-        let local = ctx.local();
-        if self.guard {
-            let mean = local.iter().map(|signals| signals.tokens).sum::<u64>() as f64 / local.len() as f64;
-            if local[home].tokens as f64 > self.guard_ratio * mean {
-                scores.clear();
-                scores.extend(local.iter().map(|signals| signals.tokens as f64));
-                let at = self.ties.least(local.iter().map(|signals| signals.tokens), stream);
-                return Choice::new(ctx.candidates[at], "guard: home overloaded, fewest outstanding tokens");
-            }
-        }
-        Choice::new(ctx.candidates[home], "home of its prefix")
+        let diverted = self.guard.divert(ctx, home, scores, stream);
+        diverted.unwrap_or(Choice::new(ctx.candidates[home], "home of its prefix"))
     }
 }
 

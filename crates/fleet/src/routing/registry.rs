@@ -1,7 +1,10 @@
 //! Every policy there is. A plain static list: adding a policy is one line here and one file.
 
 use super::params::Params;
-use super::{Policy, least_qps, least_tokens, prefix_affinity, round_robin};
+use super::{
+    Policy, envoy_least_request, join_idle_queue, kubeai_prefix_hash, least_kv_cache, least_qps, least_requests,
+    least_tokens, power_of_two, prefix_affinity, prefix_modulo, random, round_robin, session_sticky, smg_prefix_hash,
+};
 use servelab_spec::catalog::PolicyInfo;
 use servelab_spec::experiment::PolicySpec;
 use servelab_spec::validate::SpecError;
@@ -20,10 +23,20 @@ pub struct Entry {
 pub static POLICIES: &[Entry] = &[
     // Plain.
     round_robin::ENTRY,
+    random::ENTRY,
+    least_requests::ENTRY,
     least_tokens::ENTRY,
+    power_of_two::ENTRY,
+    join_idle_queue::ENTRY,
+    envoy_least_request::ENTRY,
     least_qps::ENTRY,
+    least_kv_cache::ENTRY,
     // Affinity.
+    session_sticky::ENTRY,
+    prefix_modulo::ENTRY,
     prefix_affinity::ENTRY,
+    kubeai_prefix_hash::ENTRY,
+    smg_prefix_hash::ENTRY,
 ];
 
 /// Descriptions of all policies, for the catalog.

@@ -8,8 +8,13 @@ use servelab_engine::random::mix;
 
 /// The prompt's characters, `len` of them. `block_tokens` is the size of blocks that keys were made for.
 pub(crate) fn chars(prompt: &Prompt, block_tokens: u32) -> impl Iterator<Item = u32> + '_ {
+    chars_from(prompt, block_tokens, 0)
+}
+
+/// The same from character `from` on, without a look at those before.
+pub(crate) fn chars_from(prompt: &Prompt, block_tokens: u32, from: u32) -> impl Iterator<Item = u32> + '_ {
     let ids = prompt.tokens.as_deref();
-    (0..prompt.len).map(move |at| match ids {
+    (from..prompt.len).map(move |at| match ids {
         Some(ids) => ids.get(at as usize).copied().unwrap_or(0),
         None => {
             let block = at.checked_div(block_tokens).unwrap_or(0);
@@ -33,5 +38,7 @@ mod tests {
         let (a, b) = (keys(&a), keys(&b));
         let same = chars(&a, 16).zip(chars(&b, 16)).take_while(|(a, b)| a == b).count();
         assert_eq!((same, chars(&a, 16).count()), (32, 40));
+        assert!(chars_from(&a, 16, 30).eq(chars(&a, 16).skip(30)));
+        assert_eq!(chars_from(&a, 16, 41).count(), 0);
     }
 }
