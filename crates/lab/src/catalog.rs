@@ -4,7 +4,7 @@ use crate::{costs, presets};
 use servelab_fleet::registry;
 use servelab_spec::SCHEMA_VERSION;
 use servelab_spec::catalog::{Catalog, ParamInfo, ParamKind};
-use servelab_spec::experiment::{PolicySpec, Spec};
+use servelab_spec::experiment::{PolicySpec, Spec, WorkloadSpec};
 use servelab_spec::patch;
 use servelab_spec::validate::{SpecError, limit};
 
@@ -61,6 +61,34 @@ const NUMBERS: &[(Words, f64)] = &[
     (("replicas", "Replicas", "Engines behind the router, all alike."), 1.0),
     (("workload.requests", "Requests", "Length of the run."), 1.0),
     (("workload.tenants", "Tenants", "Each has a long system prompt of its own."), 1.0),
+    (
+        (
+            "workload.adapters",
+            "LoRA adapters",
+            "Tenants ask for one of so many adapters in turn; blocks of one are no use to another; 0 for none.",
+        ),
+        1.0,
+    ),
+    (("workload.turns_min", "Turns, fewest", "Fewest turns of a session."), 1.0),
+    (("workload.turns_max", "Turns, most", "Most turns of a session; its prompts grow with every turn."), 1.0),
+    (("workload.think_s", "Think time", "Mean time between an answer and the next turn."), 0.1),
+    (("workload.depth", "Depth", "Levels of sub-agents below a task's first agent."), 1.0),
+    (("workload.branches", "Branches", "Sub-agents that each agent above the last level starts."), 1.0),
+    (("workload.burst_s", "Burst", "Mean delay of a sub-agent: short, and siblings come all at once."), 0.05),
+    (
+        (
+            "workload.answer_s",
+            "Nominal answer",
+            "What comes next is sent this long after what it follows, whether or not the answer is there.",
+        ),
+        0.1,
+    ),
+    (("workload.long_share", "Long requests", "Share of requests that are about a document."), 0.01),
+    (("workload.documents", "Documents", "Each is asked about again and again."), 1.0),
+    (("workload.document_min", "Document, shortest", "Shortest document."), 1.0),
+    (("workload.document_max", "Document, longest", "Longest document."), 1.0),
+    (("workload.task_min", "Task, shortest", "Shortest description of a task, which all its agents share."), 1.0),
+    (("workload.task_max", "Task, longest", "Longest description of a task, which all its agents share."), 1.0),
     (("workload.skew", "Skew", "Zipf exponent of tenant popularity; 0 gives every tenant the same share."), 0.1),
     (("workload.system_min", "System prompt, shortest", "Shortest system prompt of a tenant."), 1.0),
     (("workload.system_max", "System prompt, longest", "Longest system prompt of a tenant."), 1.0),
@@ -172,7 +200,7 @@ const SWITCHES: &[Words] = &[
 ];
 
 const CHOICES: &[(Words, &[&str])] = &[
-    (("workload.kind", "Workload", "Where requests come from."), &["book_trace", "multi_tenant"]),
+    (("workload.kind", "Workload", "Where requests come from."), &WorkloadSpec::KINDS),
     (
         (
             "workload.rate_unit",
@@ -195,9 +223,12 @@ const CHOICES: &[(Words, &[&str])] = &[
     ),
 ];
 
-/// Every setting of a spec: the defaults are those of the multi-tenant workload.
+/// Every setting of a spec. Defaults are those of the default workload, else of the first kind that has the setting.
 fn settings() -> Vec<ParamInfo> {
-    let defaults: Vec<(String, String)> = patch::entries(&Spec::default());
+    let mut defaults: Vec<(String, String)> = patch::entries(&Spec::default());
+    for workload in WorkloadSpec::KINDS.into_iter().filter_map(WorkloadSpec::of_kind) {
+        defaults.extend(patch::entries(&Spec { workload, ..Spec::default() }));
+    }
     let default = |key: &str| defaults.iter().find(|(known, _)| known == key).map(|(_, value)| value.as_str());
     let info = |words: &Words, unit: &str, default, (min, max, step), kind| ParamInfo {
         name: words.0.into(),
@@ -226,7 +257,7 @@ fn settings() -> Vec<ParamInfo> {
         if words.0 == "execution.cost" {
             options = costs::all().into_iter().map(|cost| cost.name).chain(["custom".to_owned()]).collect();
         }
-        let chosen = default(words.0).unwrap_or("multi_tenant");
+        let chosen = default(words.0).unwrap_or(Spec::default().workload.kind());
         let index = options.iter().position(|option| option == chosen).unwrap_or(0);
         let max = (options.len() - 1) as f64;
         out.push(info(words, "", index as f64, (0.0, max, 1.0), ParamKind::Choice(options)));
@@ -242,19 +273,29 @@ mod tests {
     use servelab_spec::validate::LIMITS;
     use std::collections::BTreeSet;
 
-    fn complete() -> Spec {
-        let mut spec = Spec::default();
-        spec.execution.coefficients = Some(Coefficients::default());
-        spec
+    /// A spec of each kind of workload, with every setting there can be.
+    fn complete() -> Vec<Spec> {
+        let spec = |kind| {
+            let mut spec = Spec { workload: WorkloadSpec::of_kind(kind).unwrap(), ..Spec::default() };
+            spec.execution.coefficients = Some(Coefficients::default());
+            spec
+        };
+        WorkloadSpec::KINDS.into_iter().map(spec).collect()
+    }
+
+    fn keys(spec: &Spec) -> impl Iterator<Item = String> {
+        patch::entries(spec).into_iter().map(|(key, _)| key)
     }
 
     #[test]
-    fn settings_and_spec_have_the_same_keys() {
-        let settings: BTreeSet<String> = settings().into_iter().map(|setting| setting.name).collect();
-        let mut keys: BTreeSet<String> = patch::entries(&complete()).into_iter().map(|(key, _)| key).collect();
-        keys.remove("policies");
-        keys.insert("workload.kind".into());
-        assert_eq!(settings, keys);
+    fn settings_and_specs_have_the_same_keys() {
+        let listed = settings().into_iter().map(|setting| setting.name);
+        let settings: BTreeSet<String> = listed.clone().collect();
+        assert_eq!(settings.len(), listed.count(), "each once");
+        let mut all: BTreeSet<String> = complete().iter().flat_map(keys).collect();
+        all.remove("policies");
+        all.insert("workload.kind".into());
+        assert_eq!(settings, all);
         assert!(LIMITS.iter().all(|limit| settings.contains(limit.key)));
     }
 
@@ -267,16 +308,19 @@ mod tests {
                 ParamKind::Choice(options) => options.clone(),
                 _ => vec![setting.min.to_string(), setting.max.to_string(), setting.default.to_string()],
             };
-            for text in texts {
-                patch::set(&complete(), &setting.name, &text).unwrap();
-            }
             let beyond = if matches!(setting.kind, ParamKind::Choice(_)) {
                 "nothing-like-it".into()
             } else {
                 (setting.max * 2.0 + 1.0).to_string()
             };
-            if setting.name != "execution.cost" {
-                patch::set(&complete(), &setting.name, &beyond).unwrap_err();
+            let kind = setting.name == "workload.kind";
+            for spec in complete().iter().filter(|spec| kind || keys(spec).any(|key| key == setting.name)) {
+                for text in &texts {
+                    patch::set(spec, &setting.name, text).unwrap();
+                }
+                if setting.name != "execution.cost" {
+                    patch::set(spec, &setting.name, &beyond).unwrap_err();
+                }
             }
         }
     }

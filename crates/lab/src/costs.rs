@@ -16,7 +16,7 @@
 
 use servelab_engine::cost::CostModel;
 use servelab_spec::catalog::CostInfo;
-use servelab_spec::experiment::{Coefficients, EngineSpec, RateUnit, Spec, WorkloadSpec};
+use servelab_spec::experiment::{Coefficients, EngineSpec, RateUnit, Spec};
 use servelab_spec::validate::SpecError;
 use servelab_workload::mean_request;
 
@@ -199,12 +199,10 @@ fn steps_a_request(engine: &EngineSpec, prompt: f64, decodes: f64) -> f64 {
 
 /// The arrival rate of `spec` in requests per second, its unit resolved. The fixed trace has its own.
 pub fn rate_per_s(spec: &Spec, cost: &CostModel) -> f64 {
-    match &spec.workload {
-        WorkloadSpec::BookTrace => 8.0,
-        WorkloadSpec::MultiTenant(w) => match w.rate_unit {
-            RateUnit::PerSecond => w.rate,
-            RateUnit::OfCapacity => w.rate * capacity_per_s(spec, cost),
-        },
+    match spec.workload.rate() {
+        None => 8.0,
+        Some((rate, RateUnit::PerSecond)) => rate,
+        Some((rate, RateUnit::OfCapacity)) => rate * capacity_per_s(spec, cost),
     }
 }
 

@@ -3,7 +3,11 @@
 //! Durations are seconds and rates are per second in specs and reports (`_s`, `_per_s`); the core counts
 //! integer nanoseconds.
 
-use serde::{Deserialize, Deserializer, Serialize};
+mod workload;
+
+pub use workload::{AgentTreeSpec, LongShortSpec, MultiTenantSpec, RateUnit, SessionsSpec, WorkloadSpec};
+
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// One experiment: a workload, a fleet and the policies compared on the same arrivals.
@@ -79,88 +83,6 @@ impl PolicySpec {
         self.params.insert(param.into(), value);
         self
     }
-}
-
-/// Where requests come from.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-pub enum WorkloadSpec {
-    /// The fixed 24-request trace: six tenants, 8 requests/s, no setting at all.
-    #[serde(deserialize_with = "no_settings")]
-    BookTrace,
-    /// Tenants with long system prompts of their own, unique user parts, Poisson arrivals.
-    MultiTenant(MultiTenantSpec),
-}
-
-/// Serde lets any field pass beside the tag of a unit variant, `deny_unknown_fields` or not; a rate on the fixed trace would be dropped
-/// in silence.
-fn no_settings<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Nothing {}
-    Nothing::deserialize(deserializer).map(|Nothing {}| ())
-}
-
-impl Default for WorkloadSpec {
-    fn default() -> Self {
-        WorkloadSpec::MultiTenant(MultiTenantSpec::default())
-    }
-}
-
-/// Parameters of the multi-tenant workload. Ranges are inclusive and drawn uniformly.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct MultiTenantSpec {
-    /// Number of requests.
-    pub requests: u32,
-    /// Number of tenants.
-    pub tenants: u32,
-    /// Zipf exponent of tenant popularity; 0 is uniform.
-    pub skew: f64,
-    /// Shortest system prompt, tokens.
-    pub system_min: u32,
-    /// Longest system prompt, tokens.
-    pub system_max: u32,
-    /// Shortest user part, tokens.
-    pub user_min: u32,
-    /// Longest user part, tokens.
-    pub user_max: u32,
-    /// Shortest output, tokens.
-    pub output_min: u32,
-    /// Longest output, tokens.
-    pub output_max: u32,
-    /// Arrival rate, in [`RateUnit`].
-    pub rate: f64,
-    /// What `rate` counts.
-    pub rate_unit: RateUnit,
-}
-
-impl Default for MultiTenantSpec {
-    fn default() -> Self {
-        MultiTenantSpec {
-            requests: 200,
-            tenants: 6,
-            skew: 0.0,
-            system_min: 384,
-            system_max: 448,
-            user_min: 8,
-            user_max: 32,
-            output_min: 16,
-            output_max: 32,
-            rate: 0.7,
-            rate_unit: RateUnit::OfCapacity,
-        }
-    }
-}
-
-/// Unit of an arrival rate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RateUnit {
-    /// Requests per second.
-    PerSecond,
-    /// Multiple of what the whole fleet can serve when no prompt token is reused.
-    OfCapacity,
 }
 
 /// One replica's engine (continuous batching over paged KV blocks).

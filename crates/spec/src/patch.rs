@@ -9,7 +9,7 @@
 
 use crate::SCHEMA_VERSION;
 use crate::catalog::PresetInfo;
-use crate::experiment::{Coefficients, MultiTenantSpec, PolicySpec, Spec, WorkloadSpec};
+use crate::experiment::{Coefficients, PolicySpec, Spec, WorkloadSpec};
 use crate::validate::{self, SpecError};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -35,12 +35,11 @@ pub fn set(spec: &Spec, key: &str, text: &str) -> Result<Spec, SpecError> {
         }
         "workload.kind" => {
             let mut changed = spec.clone();
-            changed.workload = match (text, &spec.workload) {
-                ("multi_tenant", WorkloadSpec::MultiTenant(_)) => spec.workload.clone(),
-                ("multi_tenant", _) => WorkloadSpec::MultiTenant(MultiTenantSpec::default()),
-                ("book_trace", _) => WorkloadSpec::BookTrace,
-                _ => return Err(SpecError::new(key, quote(text), "accepted are book_trace and multi_tenant")),
-            };
+            if text != spec.workload.kind() {
+                let accepted = || format!("accepted are {}", WorkloadSpec::KINDS.join(", "));
+                changed.workload =
+                    WorkloadSpec::of_kind(text).ok_or_else(|| SpecError::new(key, quote(text), accepted()))?;
+            }
             return Ok(changed);
         }
         "execution.coefficients" if text == "none" => {
@@ -73,16 +72,10 @@ pub fn set(spec: &Spec, key: &str, text: &str) -> Result<Spec, SpecError> {
 pub fn diff(base: &Spec, spec: &Spec) -> Vec<(String, String)> {
     let mut out = Vec::new();
     let mut start = base.clone();
-    match (&base.workload, &spec.workload) {
-        (WorkloadSpec::MultiTenant(_), WorkloadSpec::BookTrace) => {
-            out.push(("workload.kind".into(), "book_trace".into()));
-            start.workload = WorkloadSpec::BookTrace;
-        }
-        (WorkloadSpec::BookTrace, WorkloadSpec::MultiTenant(_)) => {
-            out.push(("workload.kind".into(), "multi_tenant".into()));
-            start.workload = WorkloadSpec::MultiTenant(MultiTenantSpec::default());
-        }
-        _ => {}
+    let kind = spec.workload.kind();
+    if let Some(fresh) = WorkloadSpec::of_kind(kind).filter(|_| base.workload.kind() != kind) {
+        out.push(("workload.kind".into(), kind.into()));
+        start.workload = fresh;
     }
     let all_coefficients = base.execution.coefficients.is_none();
     let before: BTreeMap<String, String> = entries(&start).into_iter().collect();

@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::experiment::{Charge, EngineSpec, ExecutionMode, RateUnit};
+use crate::experiment::{
+    AgentTreeSpec, Charge, EngineSpec, ExecutionMode, LongShortSpec, MultiTenantSpec, RateUnit, SessionsSpec,
+};
 use proptest::prelude::*;
 
 fn preset(name: &str, spec: Spec) -> PresetInfo {
@@ -137,20 +139,51 @@ prop_compose! {
 
 prop_compose! {
     fn workloads()(
-        requests in 1u32..10_000, tenants in 1u32..100, skew in 0.0..5.0f64, low in 1u32..100,
-        widths in any::<[u8; 3]>(), rate in 0.001..1000.0f64, per_second in any::<bool>(), book in any::<bool>(),
+        requests in 1u32..10_000, tenants in 1u32..100, skew in 0.0..5.0f64, low in 1u32..50,
+        widths in any::<[u8; 3]>(), few in 1u32..4, seconds in 0.0..100.0f64, rate in 0.001..1000.0f64,
+        per_second in any::<bool>(), kind in 0usize..5,
     ) -> WorkloadSpec {
-        if book {
-            return WorkloadSpec::BookTrace;
+        let rate_unit = if per_second { RateUnit::PerSecond } else { RateUnit::OfCapacity };
+        let (system_min, system_max) = (low, low + u32::from(widths[0]));
+        let (user_min, user_max) = (low, low + u32::from(widths[1]) / 2);
+        let (output_min, output_max) = (low, low + u32::from(widths[2]) / 2);
+        match WorkloadSpec::KINDS[kind] {
+            "multi_tenant" => WorkloadSpec::MultiTenant(MultiTenantSpec {
+                requests, tenants, skew, adapters: few, system_min, system_max, user_min, user_max, output_min, output_max,
+                rate, rate_unit,
+            }),
+            "sessions" => WorkloadSpec::Sessions(SessionsSpec {
+                requests, tenants, skew, turns_min: 1, turns_max: few, think_s: seconds, answer_s: seconds / 8.0,
+                system_min, system_max: low, user_min, user_max: low, output_min, output_max: low, rate, rate_unit,
+            }),
+            "agent_tree" => WorkloadSpec::AgentTree(AgentTreeSpec {
+                requests, tenants, skew, depth: few, branches: few, burst_s: seconds, answer_s: seconds / 8.0,
+                system_min, system_max, task_min: low, task_max: low, user_min, user_max: low, output_min, output_max,
+                rate, rate_unit,
+            }),
+            "long_short" => WorkloadSpec::LongShort(LongShortSpec {
+                requests, long_share: skew / 5.0, documents: tenants, document_min: low,
+                document_max: low + u32::from(widths[0]), user_min, user_max, output_min, output_max, rate, rate_unit,
+            }),
+            _ => WorkloadSpec::BookTrace,
         }
-        WorkloadSpec::MultiTenant(MultiTenantSpec {
-            requests, tenants, skew, rate,
-            system_min: low, system_max: low + u32::from(widths[0]),
-            user_min: low, user_max: low + u32::from(widths[1]),
-            output_min: low, output_max: low + u32::from(widths[2]),
-            rate_unit: if per_second { RateUnit::PerSecond } else { RateUnit::OfCapacity },
-        })
     }
+}
+
+#[test]
+fn every_kind_can_be_chosen_and_starts_afresh() {
+    for kind in WorkloadSpec::KINDS {
+        let spec = set(&Spec::default(), "workload.kind", kind).unwrap();
+        assert_eq!(spec.workload.kind(), kind);
+        assert_eq!(Some(&spec.workload), WorkloadSpec::of_kind(kind).as_ref());
+        spec.validate().unwrap();
+        let text = serde_json::to_string(&spec.workload).unwrap();
+        assert!(text.contains(kind), "{text}");
+    }
+    let faster = set(&Spec::default(), "workload.rate", "3").unwrap();
+    assert_eq!(set(&faster, "workload.kind", "multi_tenant").unwrap(), faster, "the kind it has keeps its settings");
+    let error = set(&faster, "workload.kind", "weather").expect_err("unknown");
+    assert!(error.accepted.contains("book_trace") && error.accepted.contains("long_short"), "{error}");
 }
 
 prop_compose! {

@@ -4,7 +4,9 @@
 //! read them there. They are wide: they keep a run from exhausting memory or time, not from being foolish. Whether a policy or
 //! a cost model *exists* is for the registries to say (the lab checks it): this crate knows none.
 
-use crate::experiment::{ExecutionMode, Spec, WorkloadSpec};
+mod workload;
+
+use crate::experiment::{ExecutionMode, Spec};
 use crate::{MAX_SEED, SCHEMA_VERSION};
 use serde_json::Value;
 use thiserror::Error;
@@ -31,9 +33,6 @@ impl SpecError {
 /// Most policies compared in one run: more do not fit a table or a palette.
 pub const MAX_POLICIES: usize = 6;
 
-/// Upper bound of a request of the fixed trace, tokens: longest system prompt, user part and output.
-pub const BOOK_TRACE_LONGEST: u64 = 444 + 32 + 32;
-
 /// KV bytes of one token in the reference TinyGPT: 6 layers × (K, V) × 2 heads × 32 × 4 bytes.
 const TINYGPT_KV_BYTES: u64 = 3072;
 
@@ -42,9 +41,6 @@ const LIVE_KV_BYTES: u64 = 1 << 30;
 
 /// Most block records of a priced run (all replicas together): about 400 MB of bookkeeping.
 const MAX_BLOCKS: u64 = 10_000_000;
-
-/// Most distinct system-prompt tokens, all tenants together: they are held in memory once.
-const MAX_SYSTEM_TOKENS: u64 = 50_000_000;
 
 /// Limits of one number.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -76,6 +72,20 @@ pub const LIMITS: &[Limit] = &[
     whole("workload.requests", 1, 1_000_000, ""),
     whole("workload.tenants", 1, 1000, ""),
     real("workload.skew", 0.0, 5.0, ""),
+    whole("workload.adapters", 0, 1000, ""),
+    whole("workload.turns_min", 1, 100, "turns"),
+    whole("workload.turns_max", 1, 100, "turns"),
+    real("workload.think_s", 0.0, 3600.0, "s"),
+    whole("workload.depth", 0, 6, "levels"),
+    whole("workload.branches", 1, 64, ""),
+    real("workload.burst_s", 0.0, 3600.0, "s"),
+    real("workload.answer_s", 0.0, 3600.0, "s"),
+    real("workload.long_share", 0.0, 1.0, ""),
+    whole("workload.documents", 1, 1000, ""),
+    whole("workload.document_min", 1, 1_000_000, "tokens"),
+    whole("workload.document_max", 1, 1_000_000, "tokens"),
+    whole("workload.task_min", 1, 1_000_000, "tokens"),
+    whole("workload.task_max", 1, 1_000_000, "tokens"),
     whole("workload.system_min", 1, 1_000_000, "tokens"),
     whole("workload.system_max", 1, 1_000_000, "tokens"),
     whole("workload.user_min", 1, 1_000_000, "tokens"),
@@ -147,7 +157,7 @@ impl Spec {
         check_name("execution.cost", &self.execution.cost)?;
         check_numbers(self)?;
         self.check_policies()?;
-        self.check_workload()?;
+        workload::check(self)?;
         self.check_engine()?;
         self.check_events()?;
         self.check_execution()
@@ -173,10 +183,7 @@ impl Spec {
 
     /// Longest prompt plus output that the workload can ask for, tokens.
     pub fn longest_request(&self) -> u64 {
-        match &self.workload {
-            WorkloadSpec::BookTrace => BOOK_TRACE_LONGEST,
-            WorkloadSpec::MultiTenant(w) => u64::from(w.system_max) + u64::from(w.user_max) + u64::from(w.output_max),
-        }
+        self.workload.longest_prompt() + self.workload.longest_output()
     }
 
     fn check_policies(&self) -> Result<(), SpecError> {
@@ -198,27 +205,6 @@ impl Spec {
                 let accepted = "accepted is each policy once with the same parameters";
                 return Err(SpecError::new(format!("policies.{index}"), &policy.name, accepted));
             }
-        }
-        Ok(())
-    }
-
-    fn check_workload(&self) -> Result<(), SpecError> {
-        let WorkloadSpec::MultiTenant(w) = &self.workload else { return Ok(()) };
-        for (part, low, high) in [
-            ("system", w.system_min, w.system_max),
-            ("user", w.user_min, w.user_max),
-            ("output", w.output_min, w.output_max),
-        ] {
-            if low > high {
-                let accepted = format!("accepted is at most workload.{part}_max, which is {high}");
-                return Err(SpecError::new(format!("workload.{part}_min"), low, accepted));
-            }
-        }
-        let system_tokens = u64::from(w.tenants) * u64::from(w.system_max);
-        if system_tokens > MAX_SYSTEM_TOKENS {
-            let found = format!("{} tenants with up to {} tokens each", w.tenants, w.system_max);
-            let accepted = format!("accepted are {MAX_SYSTEM_TOKENS} system-prompt tokens in all");
-            return Err(SpecError::new("workload.tenants", found, accepted));
         }
         Ok(())
     }

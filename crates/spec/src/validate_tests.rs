@@ -3,12 +3,14 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::experiment::{Coefficients, MultiTenantSpec, PolicySpec};
+use crate::experiment::{
+    AgentTreeSpec, Coefficients, LongShortSpec, MultiTenantSpec, PolicySpec, SessionsSpec, WorkloadSpec,
+};
 
 fn tenant(spec: &mut Spec) -> &mut MultiTenantSpec {
     match &mut spec.workload {
         WorkloadSpec::MultiTenant(w) => w,
-        WorkloadSpec::BookTrace => unreachable!("the default workload is multi-tenant"),
+        _ => unreachable!("the default workload is multi-tenant"),
     }
 }
 
@@ -98,6 +100,32 @@ fn each_rule_blames_its_field() {
         }),
         "engine.blocks"
     );
+}
+
+#[test]
+fn each_workload_has_rules_of_its_own() {
+    let blamed = |workload: WorkloadSpec| blamed(|spec| spec.workload = workload);
+    let sessions = SessionsSpec::default();
+    let longer = SessionsSpec { turns_max: 100, ..sessions.clone() };
+    assert_eq!(blamed(WorkloadSpec::Sessions(longer)), "engine.max_context");
+    assert_eq!(blamed(WorkloadSpec::Sessions(SessionsSpec { turns_min: 9, ..sessions.clone() })), "workload.turns_min");
+    assert_eq!(blamed(WorkloadSpec::Sessions(SessionsSpec { think_s: -1.0, ..sessions })), "workload.think_s");
+    let tree = AgentTreeSpec { branches: 64, depth: 3, ..AgentTreeSpec::default() };
+    assert_eq!(tree.agents(), 1 + 64 + 64 * 64 + 64 * 64 * 64);
+    assert_eq!(blamed(WorkloadSpec::AgentTree(tree)), "workload.branches");
+    let tree = AgentTreeSpec { task_min: 513, ..AgentTreeSpec::default() };
+    assert_eq!(blamed(WorkloadSpec::AgentTree(tree)), "workload.task_min");
+    let long = LongShortSpec { document_min: 2000, ..LongShortSpec::default() };
+    assert_eq!(blamed(WorkloadSpec::LongShort(long)), "workload.document_min");
+    let long = LongShortSpec { documents: 1000, document_max: 1_000_000, ..LongShortSpec::default() };
+    assert_eq!(blamed(WorkloadSpec::LongShort(long)), "workload.documents");
+    let live = |workload: WorkloadSpec| {
+        let mut spec = Spec { workload, ..Spec::default() };
+        spec.execution.mode = ExecutionMode::Tinygpt;
+        spec.validate()
+    };
+    assert_eq!(live(WorkloadSpec::Sessions(SessionsSpec::default())).expect_err("no").field, "workload.kind");
+    live(WorkloadSpec::AgentTree(AgentTreeSpec::default())).unwrap();
 }
 
 #[test]

@@ -2,19 +2,14 @@
 //! choices the index of the option.
 
 use servelab_spec::catalog::{ParamInfo, ParamKind};
-use servelab_spec::experiment::WorkloadSpec;
 use servelab_spec::{Spec, SpecError, patch};
 
 /// The present value of a setting; absent when the spec has no such key (a rate on a fixed trace).
 pub(crate) fn get(spec: &Spec, info: &ParamInfo) -> Option<f64> {
     // The kind of workload is no entry of its own: it decides which entries there are.
-    let kind = match &spec.workload {
-        WorkloadSpec::BookTrace => "book_trace",
-        WorkloadSpec::MultiTenant(_) => "multi_tenant",
-    };
     let entries = patch::entries(spec);
     let entry = entries.iter().find(|(key, _)| *key == info.name).map(|(_, text)| text.as_str());
-    let text = if info.name == "workload.kind" { kind } else { entry? };
+    let text = if info.name == "workload.kind" { spec.workload.kind() } else { entry? };
     match &info.kind {
         ParamKind::Switch => Some(f64::from(u8::from(text == "on"))),
         ParamKind::Choice(options) => options.iter().position(|option| option == text).map(|at| at as f64),

@@ -1,7 +1,8 @@
 //! Where requests come from.
 //!
 //! A [`Source`] yields requests one after the other, in order of arrival, and holds in memory only what the next one needs:
-//! system prompts are interned once, everything else is drawn when its request is due. Every draw is a pure
+//! system prompts are interned once, everything else is drawn when its request is due (where sessions or tasks interleave, 16 bytes a
+//! request say in which order). Every draw is a pure
 //! function of seed, purpose and index, so changing one size leaves all other draws alone, and a source restored in the middle
 //! goes on as if it had never stopped.
 //!
@@ -11,7 +12,7 @@
 //! | [`source`] | [`Source`] and the [`Workload`] trait behind it |
 //! | [`mod@survey`] | totals and the reuse ceiling of a source |
 //! | [`estimate`] | mean sizes of a workload, for rates given as a multiple of capacity |
-//! | `population` | tenants: interned system prompts and prompts built on them |
+//! | `population` | interned beginnings (system prompts, documents) and prompts that grow from them |
 //! | `text` | readable synthetic text |
 
 pub mod estimate;

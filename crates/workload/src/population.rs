@@ -1,61 +1,167 @@
-//! Tenants: a system prompt interned once, and prompts built on it.
+//! What prompts are built on: interned beginnings (a tenant's system prompt, a document) and prompts that grow from them.
 //!
-//! The keys of the system prompt's full blocks are computed once and held by reference. A request's own blocks begin with what is
-//! left of the system prompt after its last full block.
+//! The keys of a beginning's full blocks are computed once and held by reference. A request's own blocks begin with what is
+//! left of the beginning after its last full block.
 
+use crate::text;
+use servelab_engine::prompt::output_key;
+use servelab_engine::random::Stream;
 use servelab_engine::{BlockKey, Prompt};
 use std::sync::Arc;
 
-/// One tenant's system prompt.
+/// A beginning that many prompts share.
 #[derive(Clone, Debug)]
 pub(crate) struct Tenant {
     tokens: Box<[u32]>,
     keys: Arc<[BlockKey]>,
+    /// The chain's state at its end.
+    tail: BlockKey,
 }
 
 impl Tenant {
-    /// Interns a system prompt of bytes, one token each.
-    pub(crate) fn new(text: &[u8], block_tokens: u32) -> Self {
+    /// Interns a text of bytes, one token each. `extras` salt its keys and those of everything built on it: 0 for none.
+    pub(crate) fn new(text: &[u8], block_tokens: u32, extras: u64) -> Self {
         let tokens: Box<[u32]> = text.iter().map(|&byte| u32::from(byte)).collect();
-        let mut key = BlockKey::root(0);
-        let keys = tokens
-            .chunks_exact(block_tokens as usize)
-            .map(|block| {
-                key = key.child(block);
-                key
-            })
-            .collect();
-        Tenant { tokens, keys }
-    }
-
-    /// The system prompt followed by `user` tokens; at least one token in all.
-    pub(crate) fn prompt(&self, user: impl ExactSizeIterator<Item = u32>, block_tokens: u32) -> Prompt {
-        let mut tokens = Vec::with_capacity(self.tokens.len() + user.len());
-        tokens.extend_from_slice(&self.tokens);
-        tokens.extend(user);
-        let mut key = self.keys.last().copied().unwrap_or(BlockKey::root(0));
-        let own = &tokens[self.keys.len() * block_tokens as usize..];
-        let blocks = own.chunks_exact(block_tokens as usize);
+        let mut tail = BlockKey::root(extras);
+        let blocks = tokens.chunks_exact(block_tokens as usize);
         let rest = blocks.remainder();
-        let own_keys = blocks
+        let keys = blocks
             .map(|block| {
-                key = key.child(block);
-                key
+                tail = tail.child(block);
+                tail
             })
             .collect();
-        Prompt {
-            len: tokens.len() as u32,
-            shared_keys: Arc::clone(&self.keys),
-            own_keys,
-            tail: key.child(rest),
-            tokens: Some(tokens.into()),
-        }
+        tail = tail.child(rest);
+        Tenant { tokens, keys, tail }
     }
 
-    /// Length of the system prompt, tokens.
+    /// The beginning followed by `user` tokens; at least one token in all.
+    pub(crate) fn prompt(&self, user: impl ExactSizeIterator<Item = u32>, block_tokens: u32) -> Prompt {
+        let mut growth = Growth::new(self, user.len(), block_tokens);
+        growth.read(user);
+        growth.into_prompt()
+    }
+
+    /// Length of the beginning, tokens.
     pub(crate) fn len(&self) -> u32 {
         self.tokens.len() as u32
     }
+}
+
+/// A prompt in the making: a beginning, then parts that somebody wrote and answers that a model gave.
+pub(crate) struct Growth {
+    block_tokens: u32,
+    shared: Arc<[BlockKey]>,
+    tokens: Vec<u32>,
+    own: Vec<BlockKey>,
+    state: BlockKey,
+    /// Tokens in the block begun.
+    begun: u32,
+}
+
+impl Growth {
+    /// A prompt that begins with `beginning`, and to which about `more` tokens will be added.
+    pub(crate) fn new(beginning: &Tenant, more: usize, block_tokens: u32) -> Self {
+        let mut tokens = Vec::with_capacity(beginning.tokens.len() + more);
+        tokens.extend_from_slice(&beginning.tokens);
+        let begun = beginning.len() - beginning.keys.len() as u32 * block_tokens;
+        let own = Vec::with_capacity((begun as usize + more) / block_tokens as usize);
+        let (shared, state) = (Arc::clone(&beginning.keys), beginning.tail);
+        Growth { block_tokens, shared, tokens, own, state, begun }
+    }
+
+    /// Adds tokens that are named by their ids.
+    pub(crate) fn read(&mut self, ids: impl Iterator<Item = u32>) {
+        for id in ids {
+            self.tokens.push(id);
+            self.state = self.state.child(&[id]);
+            self.begun += 1;
+            if self.begun == self.block_tokens {
+                self.own.push(self.state);
+                self.begun = 0;
+            }
+        }
+    }
+
+    /// Adds the answer to the prompt as it stands. Its blocks bear the names under which a priced run caches what decoding fills
+    /// ([`output_key`] under `seed`), since nobody computes an answer's ids there; `ids` are what policies read in their place.
+    pub(crate) fn answer(&mut self, seed: u64, ids: impl Iterator<Item = u32>) {
+        let (tail, first) = (self.state, self.tokens.len() as u32 / self.block_tokens);
+        self.tokens.extend(ids);
+        let (end, begun) = (self.tokens.len() as u32 / self.block_tokens, self.tokens.len() as u32 % self.block_tokens);
+        self.own.extend((first..end).map(|block| output_key(tail, seed, block)));
+        // The block begun goes on from the name it would have if the answer filled it: nothing else has that name.
+        self.state = output_key(tail, seed, end);
+        self.begun = begun;
+    }
+
+    /// Length so far, tokens.
+    pub(crate) fn len(&self) -> u32 {
+        self.tokens.len() as u32
+    }
+
+    /// The prompt as it stands.
+    pub(crate) fn into_prompt(self) -> Prompt {
+        Prompt {
+            len: self.len(),
+            shared_keys: self.shared,
+            own_keys: self.own.into(),
+            tail: self.state,
+            tokens: Some(self.tokens.into()),
+        }
+    }
+}
+
+/// Tokens of somebody's own text: printable bytes but the space, 33 to 125, so that policies which read text find some.
+pub(crate) fn text_ids(mut stream: Stream, len: u32) -> impl ExactSizeIterator<Item = u32> {
+    (0..len).map(move |_| stream.between(33, 125))
+}
+
+/// Who asks: draws ranks by Zipf's law.
+#[derive(Clone, Debug)]
+pub(crate) struct Popularity {
+    /// Running sums of the shares, the last one 1.
+    sums: Box<[f64]>,
+}
+
+impl Popularity {
+    /// `many` ranks, `share ∝ 1 ÷ rank^skew`.
+    pub(crate) fn new(many: u32, skew: f64) -> Self {
+        let mut sum = 0.0;
+        let mut sums: Box<[f64]> = (1..=many)
+            .map(|rank| {
+                sum += libm::pow(f64::from(rank), -skew);
+                sum
+            })
+            .collect();
+        sums.iter_mut().for_each(|entry| *entry /= sum);
+        Popularity { sums }
+    }
+
+    /// The rank, from 0, that the next draw of `stream` falls on.
+    pub(crate) fn draw(&self, mut stream: Stream) -> u32 {
+        let share = stream.unit();
+        self.sums.partition_point(|&sum| sum <= share).min(self.sums.len() - 1) as u32
+    }
+}
+
+/// Tenants with system prompts of their own, `lengths` (shortest, longest) tokens long; `extras` salts the keys of each.
+pub(crate) fn tenants(
+    seed: u64,
+    many: u32,
+    lengths: (u32, u32),
+    block_tokens: u32,
+    extras: impl Fn(u32) -> u64,
+) -> Box<[Tenant]> {
+    let draws = Stream::new(seed, b"system_length");
+    let texts = Stream::new(seed, b"system_text");
+    (0..many)
+        .map(|tenant| {
+            let len = draws.split(tenant.into()).between(lengths.0, lengths.1);
+            let text = text::system_prompt(&name(tenant), len, &mut texts.split(tenant.into()));
+            Tenant::new(&text, block_tokens, extras(tenant))
+        })
+        .collect()
 }
 
 /// Name of a tenant: A to Z, then AA, AB and so on.
@@ -74,6 +180,7 @@ pub(crate) fn name(index: u32) -> String {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use servelab_engine::prompt::continuation_keys;
 
     #[test]
     fn names_count_like_columns_of_a_sheet() {
@@ -90,16 +197,51 @@ mod tests {
             system in prop::collection::vec(any::<u8>(), 0..80),
             user in prop::collection::vec(0u32..256, 1..40),
             block in 1u32..20,
+            extras in 0u64..3,
         ) {
-            let prompt = Tenant::new(&system, block).prompt(user.iter().copied(), block);
+            let prompt = Tenant::new(&system, block, extras).prompt(user.iter().copied(), block);
             let all: Vec<u32> = system.iter().map(|&byte| u32::from(byte)).chain(user).collect();
-            let plain = Prompt::from_tokens(&all, block, 0);
+            let plain = Prompt::from_tokens(&all, block, extras);
             prop_assert_eq!(prompt.len, plain.len);
             prop_assert_eq!(&prompt.tokens, &plain.tokens);
             prop_assert_eq!(prompt.tail, plain.tail);
             prop_assert_eq!(prompt.full_blocks(), plain.full_blocks());
             for index in 0..plain.full_blocks() {
                 prop_assert_eq!(prompt.key(index), plain.key(index));
+            }
+        }
+
+        /// A turn's prompt begins with the blocks that serving the turn before left in the cache: those of its prompt, then those that
+        /// decoding filled, by the engine's own account.
+        #[test]
+        fn the_next_turn_begins_with_what_this_one_left(
+            system in 0u8..60,
+            turns in prop::collection::vec((1u32..40, 1u32..40), 1..5),
+            block in 1u32..20,
+        ) {
+            let tenant = Tenant::new(&vec![b'x'; system.into()], block, 0);
+            let ids = |len: u32| text_ids(Stream::new(len.into(), b"test"), len);
+            let mut left: Vec<BlockKey> = vec![];
+            for many in 1..=turns.len() {
+                let mut growth = Growth::new(&tenant, 0, block);
+                for (at, &(user, output)) in turns[..many].iter().enumerate() {
+                    growth.read(ids(user));
+                    if at + 1 < many {
+                        growth.answer(at as u64, ids(output));
+                    }
+                }
+                let prompt = growth.into_prompt();
+                prop_assert_eq!(prompt.full_blocks(), prompt.len / block);
+                prop_assert_eq!(prompt.tokens.as_ref().map(|ids| ids.len() as u32), Some(prompt.len));
+                for (index, &key) in (0u32..).zip(&left) {
+                    prop_assert_eq!(prompt.key(index), Some(key));
+                }
+                let output = turns[many - 1].1;
+                left = (0..prompt.full_blocks()).filter_map(|index| prompt.key(index)).collect();
+                left.extend(continuation_keys(&prompt, many as u64 - 1, output, block));
+                // No two blocks of a prompt agree: each names all before it.
+                let distinct: std::collections::BTreeSet<_> = left.iter().collect();
+                prop_assert_eq!(distinct.len(), left.len());
             }
         }
     }

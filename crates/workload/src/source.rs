@@ -1,15 +1,23 @@
 //! [`Source`]: the requests of a workload, lazily and in order of arrival.
 
+mod agent_tree;
 pub mod book;
+mod check;
+mod long_short;
 pub mod multi_tenant;
+mod schedule;
+mod sessions;
 
 use crate::request::Request;
+use agent_tree::AgentTree;
 use book::BookTrace;
+use long_short::LongShort;
 use multi_tenant::MultiTenant;
 use serde::{Deserialize, Serialize};
 use servelab_engine::Nanos;
 use servelab_spec::experiment::WorkloadSpec;
 use servelab_spec::validate::SpecError;
+use sessions::Sessions;
 
 /// Something that yields requests in order of arrival.
 pub trait Workload {
@@ -42,6 +50,9 @@ pub struct Source {
 enum Kind {
     Book(BookTrace),
     MultiTenant(MultiTenant),
+    Sessions(Sessions),
+    AgentTree(AgentTree),
+    LongShort(LongShort),
 }
 
 impl Source {
@@ -59,6 +70,9 @@ impl Source {
             WorkloadSpec::MultiTenant(sizes) => {
                 Kind::MultiTenant(MultiTenant::new(sizes, seed, block_tokens, rate_per_s)?)
             }
+            WorkloadSpec::Sessions(sizes) => Kind::Sessions(Sessions::new(sizes, seed, block_tokens, rate_per_s)?),
+            WorkloadSpec::AgentTree(sizes) => Kind::AgentTree(AgentTree::new(sizes, seed, block_tokens, rate_per_s)?),
+            WorkloadSpec::LongShort(sizes) => Kind::LongShort(LongShort::new(sizes, seed, block_tokens, rate_per_s)?),
         };
         Ok(Source { spec: spec.clone(), seed, block_tokens, rate_per_s, kind })
     }
@@ -67,6 +81,9 @@ impl Source {
         match &self.kind {
             Kind::Book(book) => book,
             Kind::MultiTenant(tenants) => tenants,
+            Kind::Sessions(sessions) => sessions,
+            Kind::AgentTree(tasks) => tasks,
+            Kind::LongShort(questions) => questions,
         }
     }
 
@@ -74,6 +91,9 @@ impl Source {
         match &mut self.kind {
             Kind::Book(book) => book,
             Kind::MultiTenant(tenants) => tenants,
+            Kind::Sessions(sessions) => sessions,
+            Kind::AgentTree(tasks) => tasks,
+            Kind::LongShort(questions) => questions,
         }
     }
 
@@ -161,15 +181,18 @@ impl TryFrom<SourceState> for Source {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use servelab_spec::experiment::MultiTenantSpec;
 
     fn rest(source: &mut Source) -> Vec<Request> {
         std::iter::from_fn(|| source.next_request()).collect()
     }
 
+    fn kinds() -> impl Iterator<Item = WorkloadSpec> {
+        WorkloadSpec::KINDS.into_iter().filter_map(WorkloadSpec::of_kind)
+    }
+
     #[test]
     fn a_restored_source_goes_on_as_if_it_had_never_stopped() {
-        for spec in [WorkloadSpec::BookTrace, WorkloadSpec::MultiTenant(MultiTenantSpec::default())] {
+        for spec in kinds() {
             let mut source = Source::new(&spec, 11, 16, 8.0).unwrap();
             for _ in 0..9 {
                 source.next_request().unwrap();
@@ -193,13 +216,15 @@ mod tests {
 
     #[test]
     fn a_request_can_be_had_again() {
-        for spec in [WorkloadSpec::BookTrace, WorkloadSpec::MultiTenant(MultiTenantSpec::default())] {
+        for spec in kinds() {
             let mut source = Source::new(&spec, 3, 16, 8.0).unwrap();
             let again = source.request_again(7).unwrap();
             let seventh = rest(&mut source).swap_remove(7);
             assert_eq!(Request { arrival: seventh.arrival, ..again }, seventh);
             assert!(source.request_again(source.total()).is_none());
-            assert!(source.prompt_text(0).unwrap().len() > 300);
+            let prompt = source.request_again(0).unwrap().prompt;
+            assert!(source.prompt_text(0).unwrap().len() >= prompt.len as usize);
+            assert_eq!(source.tenants(), spec.tenants());
         }
     }
 }

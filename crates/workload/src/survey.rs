@@ -1,12 +1,12 @@
 //! Facts of a workload that no policy changes, the reuse ceiling among them.
 //!
-//! The ceiling is what one cache of unlimited size would reuse if it saw all prompts in order of arrival: leading full blocks
-//! already seen, capped so that at least one token is computed. Blocks that decoding fills are left out; they matter
-//! only where a later prompt contains an earlier output.
+//! The ceiling is what one cache of unlimited size would reuse if it served all requests one after the other in order of arrival: leading
+//! full blocks already seen, capped so that at least one token is computed. Blocks that decoding fills count where requests belong to
+//! sessions, whose later prompts contain earlier outputs; elsewhere nobody asks for them.
 
 use crate::request::Request;
 use crate::source::{Source, Workload};
-use servelab_engine::{BlockKey, Nanos};
+use servelab_engine::{BlockKey, Nanos, continuation_keys};
 use std::collections::BTreeSet;
 
 /// Totals of a workload.
@@ -55,6 +55,10 @@ fn see(seen: &mut BTreeSet<BlockKey>, request: &Request, block_tokens: u32) -> u
         if prompt.key(middle).is_some_and(|key| seen.contains(&key)) { found = middle + 1 } else { end = middle }
     }
     seen.extend((found..prompt.full_blocks()).filter_map(|index| prompt.key(index)));
+    if request.session.is_some() {
+        // The last token of an output is never read, so it completes no block.
+        seen.extend(continuation_keys(prompt, request.output_seed, request.output_tokens - 1, block_tokens));
+    }
     found.min((prompt.len - 1) / block_tokens) * block_tokens
 }
 

@@ -10,9 +10,7 @@ use crate::state::App;
 use crate::text;
 use leptos::html;
 use leptos::prelude::*;
-use servelab_spec::experiment::WorkloadSpec;
 use servelab_spec::frame::{Frame, ReplicaFrame, ReplicaState};
-use servelab_spec::validate::BOOK_TRACE_LONGEST;
 use std::sync::Arc;
 use wasm_bindgen::JsCast;
 use web_sys::{HtmlElement, MouseEvent};
@@ -137,10 +135,11 @@ const MOST_RUNNING: usize = 24;
 
 /// The scale at which the longest possible request of the run fits.
 fn scale_of(app: App) -> Scale {
-    app.run.spec.with(|spec| match spec.as_ref().map(|spec| &spec.workload) {
-        Some(WorkloadSpec::MultiTenant(w)) => Scale::fitting(w.system_max + w.user_max, w.output_max),
-        // The fixed trace: its longest request less its longest output, 32 tokens.
-        _ => Scale::fitting(BOOK_TRACE_LONGEST as u32 - 32, 32),
+    app.run.spec.with(|spec| {
+        // Before anything runs there are no pills, whatever their scale.
+        let workload = spec.as_ref().map(|spec| spec.workload.clone()).unwrap_or_default();
+        let tokens = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
+        Scale::fitting(tokens(workload.longest_prompt()), tokens(workload.longest_output()))
     })
 }
 

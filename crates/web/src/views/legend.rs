@@ -3,7 +3,6 @@
 use crate::state::App;
 use crate::text;
 use leptos::prelude::*;
-use servelab_spec::experiment::WorkloadSpec;
 
 /// Tenants beyond this many share colours, and the legend says so.
 const COLOURS: u32 = 8;
@@ -12,13 +11,7 @@ const COLOURS: u32 = 8;
 #[component]
 pub(super) fn Legend() -> impl IntoView {
     let app = App::here();
-    let tenants = Memo::new(move |_| {
-        app.run.spec.with(|spec| match spec.as_ref().map(|spec| &spec.workload) {
-            Some(WorkloadSpec::MultiTenant(workload)) => workload.tenants,
-            Some(WorkloadSpec::BookTrace) => 6,
-            None => 0,
-        })
-    });
+    let tenants = Memo::new(move |_| app.run.spec.with(|spec| spec.as_ref().map_or(0, |spec| spec.workload.tenants())));
     view! {
         <details class="legend" open>
             <summary>{text::LEGEND}</summary>

@@ -3,10 +3,9 @@
 //! The budget a client states (`max_tokens`) is the longest output of the range for everybody; the true
 //! length is drawn below it. Otherwise the budget would give the length away, and no policy of a real fleet knows it.
 
-use super::Workload;
-use crate::population::{self, Tenant};
+use super::{Workload, check};
+use crate::population::{self, Popularity, Tenant, text_ids};
 use crate::request::Request;
-use crate::text;
 use servelab_engine::random::Stream;
 use servelab_engine::{Nanos, Sampling};
 use servelab_spec::experiment::MultiTenantSpec;
@@ -21,8 +20,7 @@ struct Population {
     /// Mean gap between arrivals, nanoseconds.
     gap_ns: f64,
     tenants: Box<[Tenant]>,
-    /// Running sums of the tenants' shares, the last one 1.
-    popularity: Box<[f64]>,
+    popularity: Popularity,
     arrivals: Stream,
     whose: Stream,
     user_lengths: Stream,
@@ -39,28 +37,9 @@ pub(crate) struct MultiTenant {
     clock: Nanos,
 }
 
-/// Running sums of Zipf shares, `share ∝ 1 ÷ rank^skew`.
-fn popularity(tenants: u32, skew: f64) -> Box<[f64]> {
-    let mut sum = 0.0;
-    let mut sums: Box<[f64]> = (1..=tenants)
-        .map(|rank| {
-            sum += libm::pow(f64::from(rank), -skew);
-            sum
-        })
-        .collect();
-    sums.iter_mut().for_each(|entry| *entry /= sum);
-    sums
-}
-
-fn range(field: &str, low: u32, high: u32, least: u32) -> Result<(), SpecError> {
-    if low < least {
-        return Err(SpecError::new(format!("workload.{field}_min"), low, format!("use at least {least}")));
-    }
-    if high < low || high > 1 << 24 {
-        let accepted = format!("use {low} (workload.{field}_min) to {}", 1 << 24);
-        return Err(SpecError::new(format!("workload.{field}_max"), high, accepted));
-    }
-    Ok(())
+/// The adapter that all requests of `tenant` want: a tenant's fine-tune is its own for good, so there is nothing to draw.
+fn adapter_of(tenant: u32, adapters: u32) -> Option<u32> {
+    tenant.checked_rem(adapters)
 }
 
 impl MultiTenant {
@@ -74,32 +53,19 @@ impl MultiTenant {
         block_tokens: u32,
         rate_per_s: f64,
     ) -> Result<Self, SpecError> {
-        range("system", sizes.system_min, sizes.system_max, 0)?;
-        range("user", sizes.user_min, sizes.user_max, 1)?;
-        range("output", sizes.output_min, sizes.output_max, 1)?;
-        if sizes.tenants == 0 {
-            return Err(SpecError::new("workload.tenants", 0, "use at least 1"));
-        }
-        if !sizes.skew.is_finite() || sizes.skew < 0.0 {
-            return Err(SpecError::new("workload.skew", sizes.skew, "use 0 (uniform) or more"));
-        }
-        if !rate_per_s.is_finite() || rate_per_s <= 0.0 {
-            return Err(SpecError::new("workload.rate", rate_per_s, "use a rate above 0 requests/s"));
-        }
-        let lengths = Stream::new(seed, b"system_length");
-        let texts = Stream::new(seed, b"system_text");
-        let tenants = (0..sizes.tenants)
-            .map(|tenant| {
-                let len = lengths.split(tenant.into()).between(sizes.system_min, sizes.system_max);
-                let name = population::name(tenant);
-                Tenant::new(&text::system_prompt(&name, len, &mut texts.split(tenant.into())), block_tokens)
-            })
-            .collect();
+        check::range("system", (sizes.system_min, sizes.system_max), 0)?;
+        check::range("user", (sizes.user_min, sizes.user_max), 1)?;
+        check::range("output", (sizes.output_min, sizes.output_max), 1)?;
+        check::tenants(sizes.tenants, sizes.skew)?;
+        check::rate(rate_per_s)?;
+        let lengths = (sizes.system_min, sizes.system_max);
+        let extras = |tenant| adapter_of(tenant, sizes.adapters).map_or(0, |adapter| u64::from(adapter) + 1);
+        let tenants = population::tenants(seed, sizes.tenants, lengths, block_tokens, extras);
         let population = Population {
             block_tokens,
             gap_ns: 1e9 / rate_per_s,
             tenants,
-            popularity: popularity(sizes.tenants, sizes.skew),
+            popularity: Popularity::new(sizes.tenants, sizes.skew),
             arrivals: Stream::new(seed, b"arrivals"),
             whose: Stream::new(seed, b"tenant"),
             user_lengths: Stream::new(seed, b"user_length"),
@@ -136,25 +102,24 @@ impl Workload for MultiTenant {
             return None;
         }
         let at = u64::from(index);
-        let share = drawn.whose.split(at).unit();
-        let tenant = drawn.popularity.partition_point(|&sum| sum <= share).min(drawn.tenants.len() - 1);
+        let tenant = drawn.popularity.draw(drawn.whose.split(at));
+        let system = &drawn.tenants[tenant as usize];
         let user = drawn.user_lengths.split(at).between(drawn.sizes.user_min, drawn.sizes.user_max);
-        let mut bytes = drawn.users.split(at);
-        let user = (0..user).map(|_| bytes.between(33, 125));
+        let user = text_ids(drawn.users.split(at), user);
         let output_tokens = drawn.outputs.split(at).between(drawn.sizes.output_min, drawn.sizes.output_max);
         Some(Request {
             index,
-            tenant: tenant as u32,
+            tenant,
             session: None,
             arrival: Nanos::ZERO,
-            prompt: drawn.tenants[tenant].prompt(user, drawn.block_tokens),
-            user_at: drawn.tenants[tenant].len(),
+            prompt: system.prompt(user, drawn.block_tokens),
+            user_at: system.len(),
             max_tokens: drawn.sizes.output_max,
             output_tokens,
             ignore_eos: true,
             sampling: Sampling { seed: drawn.samples.split(at).next_u64() >> 11, ..Sampling::default() },
             output_seed: at,
-            adapter: None,
+            adapter: adapter_of(tenant, drawn.sizes.adapters),
         })
     }
 
@@ -251,6 +216,23 @@ mod tests {
         ];
         for (sizes, rate, field) in cases {
             assert_eq!(MultiTenant::new(&sizes, 0, 16, rate).unwrap_err().field, field);
+        }
+    }
+
+    /// Tenants take adapters in turn; their keys are salted, everything else is as without.
+    #[test]
+    fn adapters_salt_keys_and_change_nothing_else() {
+        let plain = MultiTenantSpec { requests: 60, tenants: 5, ..Default::default() };
+        let before = all(&plain, 6, 8.0);
+        let after = all(&MultiTenantSpec { adapters: 3, ..plain }, 6, 8.0);
+        for (before, after) in before.iter().zip(&after) {
+            assert_eq!((before.adapter, after.adapter), (None, Some(after.tenant % 3)));
+            let ids = after.prompt.tokens.as_ref().unwrap();
+            let salted = servelab_engine::Prompt::from_tokens(ids, 16, u64::from(after.tenant % 3) + 1);
+            assert_eq!((after.prompt.key(2), after.prompt.tail), (salted.key(2), salted.tail));
+            assert_ne!(after.prompt.key(0), before.prompt.key(0));
+            let same = Request { adapter: None, prompt: before.prompt.clone(), ..after.clone() };
+            assert_eq!((&same, &after.prompt.tokens), (before, &before.prompt.tokens));
         }
     }
 

@@ -1,0 +1,87 @@
+//! Workloads whose prompts grow, on one replica that forgets nothing: what can be reused is reused, to the block.
+#![cfg(not(target_arch = "wasm32"))]
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::*;
+use proptest::prelude::*;
+use servelab_fleet::{FleetConfig, RequestRecord};
+use servelab_spec::experiment::{AgentTreeSpec, EngineSpec, LongShortSpec, PolicySpec, SessionsSpec, WorkloadSpec};
+use servelab_workload::{Request, Source, Workload, survey};
+use std::collections::BTreeMap;
+
+/// One replica with room for everything and steps of nanoseconds, so that every answer is there before the next turn comes.
+fn serve(workload: &WorkloadSpec, seed: u64, block_tokens: u32) -> (Source, Vec<RequestRecord>) {
+    let source = Source::new(workload, seed, block_tokens, 2.0).unwrap();
+    let blocks = 40_000 / block_tokens;
+    let spec = EngineSpec { block_tokens, blocks, max_context: 20_000, ..EngineSpec::default() };
+    let config = FleetConfig::priced(1, engine(spec), tiny_cost());
+    let mut fleet = fleet(config, source.clone(), &PolicySpec::named("round_robin"));
+    let records = finish(&mut fleet);
+    assert_eq!(stats(&fleet)[0].evictions, 0, "ample");
+    assert_eq!(records.len(), source.total() as usize);
+    let survey = survey(&source);
+    assert_eq!(reuse(&fleet), (survey.ceiling_hit_tokens, survey.prompt_tokens), "{workload:?}");
+    (source, records)
+}
+
+fn requests(source: &Source) -> Vec<Request> {
+    (0..source.total()).map(|index| source.request_again(index).unwrap()).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+    /// Each turn but a session's first finds every full block of its history: the prompt before and the answer to it, of which the last
+    /// token was never read.
+    #[test]
+    fn a_turn_finds_its_whole_history(seed in 0u64..1 << 53, block_tokens in 3u32..20, turns in 1u32..9) {
+        let sizes = SessionsSpec { requests: 60, turns_min: 1, turns_max: turns, output_min: 1, ..Default::default() };
+        let (source, records) = serve(&WorkloadSpec::Sessions(sizes), seed, block_tokens);
+        let requests = requests(&source);
+        let cached: BTreeMap<u32, u32> = records.iter().map(|record| (record.index, record.cached_tokens)).collect();
+        let mut before: BTreeMap<u64, &Request> = BTreeMap::new();
+        for request in &requests {
+            if let Some(before) = before.insert(request.session.unwrap(), request) {
+                let history = before.prompt.len + before.output_tokens - 1;
+                prop_assert_eq!(cached[&request.index], history / block_tokens * block_tokens);
+            }
+        }
+    }
+
+    /// Every agent below the first finds its parent's prompt, and no less of its siblings' than that.
+    #[test]
+    fn an_agent_finds_its_parents_prompt(seed in 0u64..1 << 53, block_tokens in 3u32..20, branches in 1u32..4) {
+        let sizes = AgentTreeSpec { requests: 40, branches, depth: 2, ..Default::default() };
+        let (source, records) = serve(&WorkloadSpec::AgentTree(sizes.clone()), seed, block_tokens);
+        let requests = requests(&source);
+        let mut tasks: BTreeMap<u64, u32> = BTreeMap::new();
+        for request in &requests {
+            let task = request.prompt.len.min(*tasks.entry(request.session.unwrap()).or_insert(u32::MAX));
+            tasks.insert(request.session.unwrap(), task);
+        }
+        for record in records {
+            let request = &requests[record.index as usize];
+            let shared = tasks[&request.session.unwrap()];
+            if request.prompt.len > shared {
+                prop_assert!(record.cached_tokens >= shared / block_tokens * block_tokens);
+            }
+        }
+    }
+}
+
+#[test]
+fn documents_are_read_once() {
+    for seed in 1..=4 {
+        let sizes = LongShortSpec { requests: 80, documents: 3, ..Default::default() };
+        let (source, records) = serve(&WorkloadSpec::LongShort(sizes), seed, 16);
+        let requests = requests(&source);
+        for record in records {
+            let request = &requests[record.index as usize];
+            let first =
+                requests.iter().take(record.index as usize).all(|other| other.prompt.key(0) != request.prompt.key(0));
+            let document = request.tenant == 1 && !first;
+            assert_eq!(record.cached_tokens > 900, document, "{record:?}");
+        }
+    }
+}
