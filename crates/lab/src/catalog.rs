@@ -370,7 +370,7 @@ mod tests {
             (policy(affinity().with("guard_ratio", 1e9)), false),
             (policy(affinity().with("guard", 0.5)), false),
             (policy(affinity().with("prefix_tokens", 1.5)), false),
-            (policy(affinity().with("ties", 2.0)), false),
+            (policy(affinity().with("ties", 9.0)), false),
             (policy(affinity().with("mood", 1.0)), false),
             (policy(PolicySpec::named("psychic")), false),
             (cost, false),

@@ -12,6 +12,7 @@
 //! | [`prediction`] | fitted against measured, for a live run |
 //! | [`chart`] | the same SVG on host and wasm |
 //! | [`sweep`] | an experiment at many points and seeds, cell by cell |
+//! | [`replay`] | a stream of prompts against one cache, without a clock |
 //! | [`presets`], [`costs`], [`catalog`] | what can be chosen |
 //! | [`stats`], [`fit`], [`words`] | quantiles and intervals, least squares, numbers in words |
 
@@ -23,6 +24,7 @@ pub mod error;
 pub mod fit;
 pub mod prediction;
 pub mod presets;
+pub mod replay;
 pub mod report;
 pub mod session;
 mod situation;

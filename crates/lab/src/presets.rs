@@ -104,6 +104,7 @@ fn datacenter() -> PresetInfo {
         output_max: 350,
         rate: 0.9,
         rate_unit: RateUnit::OfCapacity,
+        ..Default::default()
     };
     let mut spec = Spec { replicas: 8, slo: SloSpec { ttft_s: 0.5, itl_s: 0.05 }, ..tenants(sizes) };
     spec.engine = EngineSpec { blocks: 26_700, max_batch: 128, token_budget: 2048, max_context: 8192, ..spec.engine };
