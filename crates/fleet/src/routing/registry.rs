@@ -2,8 +2,7 @@
 
 use super::params::Params;
 use super::{
-    Policy, envoy_least_request, join_idle_queue, kubeai_prefix_hash, least_kv_cache, least_qps, least_requests,
-    least_tokens, power_of_two, prefix_affinity, prefix_modulo, random, round_robin, session_sticky, smg_prefix_hash,
+    Policy, envoy_least_request, join_idle_queue, kubeai_prefix_hash, least_kv_cache, least_qps, least_requests, least_tokens, power_of_two, prefix_affinity, prefix_modulo, random, round_robin, session_sticky, smg_prefix_hash, aibrix_prefix_cache, production_stack_prefixaware, ray_prefix_cache_affinity, sglang_cache_aware,
 };
 use servelab_spec::catalog::PolicyInfo;
 use servelab_spec::experiment::PolicySpec;
@@ -37,6 +36,12 @@ pub static POLICIES: &[Entry] = &[
     prefix_affinity::ENTRY,
     kubeai_prefix_hash::ENTRY,
     smg_prefix_hash::ENTRY,
+    // Cache-aware.
+    production_stack_prefixaware::ENTRY,
+    sglang_cache_aware::LAUNCHER,
+    sglang_cache_aware::LIBRARY,
+    aibrix_prefix_cache::ENTRY,
+    ray_prefix_cache_affinity::ENTRY,
 ];
 
 /// Descriptions of all policies, for the catalog.
