@@ -9,6 +9,7 @@
 //! | polled | what engines say of themselves | up to a scrape period | [`polled`] |
 //! | event-fed | which replica holds which KV block | a delay, and events may be lost | [`index`] |
 
+pub(crate) mod holders;
 pub mod index;
 pub mod local;
 pub mod polled;

@@ -299,6 +299,7 @@ impl ReplicaModel for EngineReplica {
         into.waiting = stats.waiting;
         into.running = stats.running;
         into.kv_usage = stats.kv_usage();
+        into.blocks = stats.total_blocks;
         let computed = self.engine.running().map(|sequence| u64::from(sequence.computed_tokens)).sum::<u64>();
         let queued = self.engine.waiting().map(|sequence| u64::from(sequence.prompt_tokens)).sum::<u64>();
         into.tokens = computed + queued;

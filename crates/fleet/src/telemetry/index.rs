@@ -4,8 +4,8 @@
 //! lost: a lost "stored" hides content, a lost "removed" leaves an owner that owns nothing. The index is only looked
 //! up while requests are routed, so events wait in a queue until then.
 
+use super::holders::Holders;
 use serde::{Deserialize, Serialize};
-use servelab_engine::hash::KeyMap;
 use servelab_engine::random::Stream;
 use servelab_engine::{BlockKey, KvChange, Nanos, Prompt};
 use std::collections::VecDeque;
@@ -14,12 +14,7 @@ use std::collections::VecDeque;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(into = "Saved", from = "Saved")]
 pub struct KvIndex {
-    /// 64-bit words of a row.
-    words: usize,
-    rows: KeyMap<BlockKey, u32>,
-    /// One bit a replica, `words` for each row.
-    bits: Vec<u64>,
-    vacant: Vec<u32>,
+    holders: Holders,
     underway: VecDeque<(Nanos, u32, KvChange)>,
     loss: f64,
     draws: Stream,
@@ -42,10 +37,7 @@ impl KvIndex {
     /// An empty index over replicas `0..replicas`, which loses a share `loss` of all events.
     pub(crate) fn new(replicas: u32, loss: f64, seed: u64) -> Self {
         KvIndex {
-            words: (replicas as usize).div_ceil(64).max(1),
-            rows: KeyMap::default(),
-            bits: Vec::new(),
-            vacant: Vec::new(),
+            holders: Holders::new(replicas),
             underway: VecDeque::new(),
             loss,
             draws: Stream::new(seed, b"kv_event_loss"),
@@ -75,95 +67,38 @@ impl KvIndex {
     }
 
     fn apply(&mut self, replica: u32, change: KvChange) {
-        if replica as usize >= self.words * 64 {
+        if replica >= self.holders.room() {
             return;
         }
-        let (word, bit) = (replica as usize / 64, 1u64 << (replica % 64));
         match change {
-            KvChange::Stored(key) => {
-                let row = match self.rows.get(&key) {
-                    Some(&row) => row,
-                    None => {
-                        let row = self.vacant.pop().unwrap_or_else(|| {
-                            self.bits.resize(self.bits.len() + self.words, 0);
-                            (self.bits.len() / self.words - 1) as u32
-                        });
-                        self.rows.insert(key, row);
-                        row
-                    }
-                };
-                self.bits[row as usize * self.words + word] |= bit;
-            }
-            KvChange::Removed(key) => {
-                let Some(&row) = self.rows.get(&key) else { return };
-                let bits = &mut self.bits[row as usize * self.words..][..self.words];
-                bits[word] &= !bit;
-                if bits.iter().all(|&bits| bits == 0) {
-                    self.rows.remove(&key);
-                    self.vacant.push(row);
-                }
-            }
+            KvChange::Stored(key) => self.holders.add(key, replica),
+            KvChange::Removed(key) => self.holders.remove(key, replica),
         }
     }
 
     /// A replica is gone: forgets what it held.
     pub(crate) fn forget(&mut self, replica: u32) {
-        let saved = Saved::from(self.clone());
-        let (word, bit) = (replica as usize / 64, 1u64 << (replica % 64));
-        let mut rows = saved.rows;
-        for (_, bits) in &mut rows {
-            bits[word] &= !bit;
-        }
-        rows.retain(|(_, bits)| bits.iter().any(|&bits| bits != 0));
-        *self = KvIndex::from(Saved { rows, ..saved });
+        self.holders.forget(replica);
         self.underway.retain(|&(_, owner, _)| owner != replica);
     }
 
     /// Leading full blocks of `prompt` that each of `candidates` holds, appended to `matched` in their order.
     pub fn matched(&self, prompt: &Prompt, candidates: &[u32], matched: &mut Vec<u32>) {
-        let from = matched.len();
-        matched.resize(from + candidates.len(), 0);
-        let matched = &mut matched[from..];
-        for block in 0..prompt.full_blocks() {
-            let Some(row) = prompt.key(block).and_then(|key| self.rows.get(&key)) else { return };
-            let bits = &self.bits[*row as usize * self.words..][..self.words];
-            let mut any = false;
-            for (&replica, matched) in candidates.iter().zip(matched.iter_mut()) {
-                if *matched == block && bits[replica as usize / 64] >> (replica % 64) & 1 == 1 {
-                    *matched = block + 1;
-                    any = true;
-                }
-            }
-            if !any {
-                return;
-            }
-        }
+        self.holders.matched((0..).map_while(|block| prompt.key(block)), candidates, matched);
     }
 }
 
 impl From<KvIndex> for Saved {
     fn from(index: KvIndex) -> Self {
-        // Collected and sorted: the map's own order means nothing.
-        let mut rows: Vec<(BlockKey, Vec<u64>)> = (index.rows.iter())
-            .map(|(&key, &row)| (key, index.bits[row as usize * index.words..][..index.words].to_vec()))
-            .collect();
-        rows.sort_by_key(|(key, _)| *key);
-        let KvIndex { words, underway, loss, draws, told, .. } = index;
-        Saved { words: words as u32, rows, underway, loss, draws, told }
+        let KvIndex { holders, underway, loss, draws, told } = index;
+        Saved { words: holders.words() as u32, rows: holders.sorted_rows(), underway, loss, draws, told }
     }
 }
 
 impl From<Saved> for KvIndex {
     fn from(saved: Saved) -> Self {
-        let words = saved.words.clamp(1, 1 << 12) as usize;
-        let mut bits = Vec::with_capacity(saved.rows.len() * words);
-        let mut rows = KeyMap::default();
-        for (nth, (key, row)) in (0u32..).zip(saved.rows) {
-            rows.insert(key, nth);
-            bits.extend((0..words).map(|word| row.get(word).copied().unwrap_or(0)));
-        }
-        let Saved { underway, loss, draws, told, .. } = saved;
-        KvIndex { words, rows, bits, vacant: Vec::new(), underway, loss, draws, told }
+        let Saved { words, rows, underway, loss, draws, told } = saved;
+        KvIndex { holders: Holders::from_rows(words, rows), underway, loss, draws, told }
     }
 }
 

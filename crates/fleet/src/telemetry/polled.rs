@@ -15,8 +15,14 @@ pub struct PolledSignals {
     pub running: u32,
     /// Share of KV blocks that running requests hold, 0 to 1.
     pub kv_usage: f64,
+    /// KV blocks in its pool; 0 where there are none.
+    pub blocks: u32,
     /// Tokens in the engine: K and V computed of what runs, and prompts of what waits.
     pub tokens: u64,
     /// Adapters it holds, in order of their numbers.
     pub adapters: Vec<u32>,
+    /// Adapters that requests wait for it to load, in order of their numbers.
+    pub adapters_waiting: Vec<u32>,
+    /// Adapters it can hold at once; 0 where it has none.
+    pub adapter_slots: u32,
 }
