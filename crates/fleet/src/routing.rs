@@ -7,32 +7,38 @@
 //!
 //! One policy is one file and one line in [`registry`].
 
+mod aibrix_prefix_cache;
+mod approx_index;
+mod composed;
 mod envoy_least_request;
+mod expiring;
 mod guard;
 mod join_idle_queue;
 mod kubeai_prefix_hash;
 mod least_kv_cache;
-mod aibrix_prefix_cache;
 mod least_qps;
 mod least_requests;
 mod least_tokens;
+mod llm_d_affinity;
+mod llm_d_default;
 mod lru;
 pub(crate) mod params;
 mod power_of_two;
 mod prefix;
 mod prefix_affinity;
 mod prefix_modulo;
-mod qps;
-mod random;
 mod production_stack_prefixaware;
+mod qps;
 mod radix;
+mod random;
 mod ray_prefix_cache_affinity;
 pub mod registry;
 mod ring;
 mod round_robin;
+mod scoring;
 mod session_sticky;
-mod smg_prefix_hash;
 mod sglang_cache_aware;
+mod smg_prefix_hash;
 mod text;
 mod ties;
 

@@ -75,6 +75,28 @@ impl LruSet {
         driven_out
     }
 
+    /// Changes how many keys it holds, at least 1. What no longer fits is forgotten, oldest first, and told to `forgotten`.
+    pub(crate) fn resize(&mut self, capacity: u32, mut forgotten: impl FnMut(u64)) {
+        self.capacity = capacity.max(1);
+        let surplus = self.nodes.len().saturating_sub(self.capacity as usize);
+        if surplus > 0 {
+            let mut kept = LruSet::new(self.capacity);
+            for (nth, key) in self.iter().enumerate() {
+                if nth < surplus {
+                    forgotten(key);
+                } else {
+                    kept.touch(key);
+                }
+            }
+            *self = kept;
+        }
+    }
+
+    /// Most keys it holds.
+    pub(crate) fn capacity(&self) -> u32 {
+        self.capacity
+    }
+
     /// Keys, oldest first.
     pub(crate) fn iter(&self) -> impl Iterator<Item = u64> + '_ {
         let mut at = self.oldest;
@@ -122,7 +144,9 @@ mod tests {
     proptest! {
         /// Against a list that is searched.
         #[test]
-        fn forgets_what_was_used_longest_ago(capacity in 1u32..6, keys in prop::collection::vec(0u64..9, 0..60)) {
+        fn forgets_what_was_used_longest_ago(
+            capacity in 1u32..6, keys in prop::collection::vec(0u64..9, 0..60), smaller in 1u32..6,
+        ) {
             let (mut set, mut plain) = (LruSet::new(capacity), Vec::<u64>::new());
             for key in keys {
                 plain.retain(|&other| other != key);
@@ -134,6 +158,12 @@ mod tests {
                 prop_assert!((0..9).all(|key| set.contains(key) == plain.contains(&key)));
                 set = LruSet::from(Saved::from(set));
             }
+            let mut out = Vec::new();
+            set.resize(smaller, |key| out.push(key));
+            let surplus = plain.len().saturating_sub(smaller as usize);
+            prop_assert_eq!(&out[..], &plain[..surplus]);
+            prop_assert_eq!(set.iter().collect::<Vec<_>>(), plain[surplus..].to_vec());
+            prop_assert_eq!(set.touch(99), (plain.len() >= smaller as usize).then(|| plain[surplus]));
         }
     }
 }

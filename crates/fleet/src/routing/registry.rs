@@ -2,7 +2,10 @@
 
 use super::params::Params;
 use super::{
-    Policy, envoy_least_request, join_idle_queue, kubeai_prefix_hash, least_kv_cache, least_qps, least_requests, least_tokens, power_of_two, prefix_affinity, prefix_modulo, random, round_robin, session_sticky, smg_prefix_hash, aibrix_prefix_cache, production_stack_prefixaware, ray_prefix_cache_affinity, sglang_cache_aware,
+    Policy, aibrix_prefix_cache, composed, envoy_least_request, join_idle_queue, kubeai_prefix_hash, least_kv_cache,
+    least_qps, least_requests, least_tokens, llm_d_affinity, llm_d_default, power_of_two, prefix_affinity,
+    prefix_modulo, production_stack_prefixaware, random, ray_prefix_cache_affinity, round_robin, session_sticky,
+    sglang_cache_aware, smg_prefix_hash,
 };
 use servelab_spec::catalog::PolicyInfo;
 use servelab_spec::experiment::PolicySpec;
@@ -42,6 +45,10 @@ pub static POLICIES: &[Entry] = &[
     sglang_cache_aware::LIBRARY,
     aibrix_prefix_cache::ENTRY,
     ray_prefix_cache_affinity::ENTRY,
+    llm_d_default::ENTRY,
+    llm_d_affinity::ENTRY,
+    // Composed.
+    composed::ENTRY,
 ];
 
 /// Descriptions of all policies, for the catalog.

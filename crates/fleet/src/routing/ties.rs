@@ -42,6 +42,12 @@ impl Ties {
         self.pick(values.iter().map(|value| value.total_cmp(&largest).is_eq()), stream)
     }
 
+    /// Position of a smallest value, by IEEE total order; `values` is not empty.
+    pub(crate) fn lowest(self, values: &[f64], stream: &mut Stream) -> usize {
+        let smallest = values.iter().copied().min_by(f64::total_cmp).unwrap_or(0.0);
+        self.pick(values.iter().map(|value| value.total_cmp(&smallest).is_eq()), stream)
+    }
+
     /// Position of a smallest value; `values` is not empty.
     pub(crate) fn least<T: Ord + Copy>(self, values: impl Iterator<Item = T> + Clone, stream: &mut Stream) -> usize {
         let smallest = values.clone().min();
