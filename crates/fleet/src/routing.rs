@@ -7,9 +7,12 @@
 //!
 //! One policy is one file and one line in [`registry`].
 
+mod active_blocks;
 mod aibrix_prefix_cache;
 mod approx_index;
+mod blend;
 mod composed;
+mod dynamo_kv;
 mod envoy_least_request;
 mod expiring;
 mod guard;

@@ -53,6 +53,7 @@ impl From<Vec<(Nanos, u64, Timer)>> for Timers {
 
 impl From<Timers> for Vec<(Nanos, u64, Timer)> {
     fn from(timers: Timers) -> Self {
-        timers.queue.into_iter().map(|((at, nth), timer)| (at, nth, timer)).collect()
+        // Numbered anew: how many timers there have been means nothing, and a restored fleet does not know it.
+        (0..).zip(timers.queue).map(|(nth, ((at, _), timer))| (at, nth, timer)).collect()
     }
 }

@@ -98,8 +98,8 @@ impl ApproxIndex {
     pub(crate) fn restore(&mut self, state: &Value) -> Result<(), String> {
         self.pods = serde_json::from_value(state.clone()).map_err(|error| error.to_string())?;
         let last = self.pods.keys().next_back().copied().unwrap_or(0);
-        if last >= MOST_REPLICAS {
-            return Err(format!("an index of replica {last} of at most {MOST_REPLICAS}"));
+        if last >= Holders::MOST_REPLICAS {
+            return Err(format!("an index of replica {last} of at most {}", Holders::MOST_REPLICAS));
         }
         self.holders = Holders::new(last + 1);
         for (&replica, pod) in &self.pods {
@@ -108,9 +108,6 @@ impl ApproxIndex {
         Ok(())
     }
 }
-
-/// More replicas than any fleet has: a damaged state must not make rows of any width.
-const MOST_REPLICAS: u32 = 1 << 18;
 
 /// Keys of a prompt's entries: of every `stride`-th block.
 fn entries(prompt: &Prompt, stride: u32) -> impl Iterator<Item = BlockKey> + '_ {

@@ -2,10 +2,10 @@
 
 use super::params::Params;
 use super::{
-    Policy, aibrix_prefix_cache, composed, envoy_least_request, join_idle_queue, kubeai_prefix_hash, least_kv_cache,
-    least_qps, least_requests, least_tokens, llm_d_affinity, llm_d_default, power_of_two, prefix_affinity,
-    prefix_modulo, production_stack_prefixaware, random, ray_prefix_cache_affinity, round_robin, session_sticky,
-    sglang_cache_aware, smg_prefix_hash,
+    Policy, aibrix_prefix_cache, blend, composed, dynamo_kv, envoy_least_request, join_idle_queue, kubeai_prefix_hash,
+    least_kv_cache, least_qps, least_requests, least_tokens, llm_d_affinity, llm_d_default, power_of_two,
+    prefix_affinity, prefix_modulo, production_stack_prefixaware, random, ray_prefix_cache_affinity, round_robin,
+    session_sticky, sglang_cache_aware, smg_prefix_hash,
 };
 use servelab_spec::catalog::PolicyInfo;
 use servelab_spec::experiment::PolicySpec;
@@ -47,6 +47,8 @@ pub static POLICIES: &[Entry] = &[
     ray_prefix_cache_affinity::ENTRY,
     llm_d_default::ENTRY,
     llm_d_affinity::ENTRY,
+    dynamo_kv::ENTRY,
+    blend::ENTRY,
     // Composed.
     composed::ENTRY,
 ];

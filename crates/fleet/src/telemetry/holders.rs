@@ -18,6 +18,9 @@ pub(crate) struct Holders {
 }
 
 impl Holders {
+    /// More replicas than any fleet has: a damaged state must not make rows of any width.
+    pub(crate) const MOST_REPLICAS: u32 = 1 << 18;
+
     /// Nobody holds anything; room for replicas `0..replicas`.
     pub(crate) fn new(replicas: u32) -> Self {
         let words = (replicas as usize).div_ceil(64).max(1);
@@ -115,7 +118,7 @@ impl Holders {
 
     /// What [`Holders::sorted_rows`] gave, in rows of `words` words.
     pub(crate) fn from_rows(words: u32, saved: Vec<(BlockKey, Vec<u64>)>) -> Self {
-        let words = words.clamp(1, 1 << 12) as usize;
+        let words = words.clamp(1, Self::MOST_REPLICAS / 64) as usize;
         let mut bits = Vec::with_capacity(saved.len() * words);
         let mut rows = KeyMap::default();
         for (nth, (key, row)) in (0u32..).zip(saved) {
