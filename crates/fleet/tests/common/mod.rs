@@ -63,9 +63,9 @@ pub fn cases(for_each: u32) -> u32 {
     for_each * policies().len() as u32
 }
 
-/// Whether scrapes are set going for it, which interrupt runs of equal steps.
-pub fn reads_polled(policy: &PolicySpec) -> bool {
-    registry::build(policy).unwrap().reads().has(Reads::POLLED)
+/// The tiers it reads.
+pub fn reads(policy: &PolicySpec) -> Reads {
+    registry::build(policy).unwrap().reads()
 }
 
 pub fn book() -> Source {
