@@ -3,6 +3,7 @@
 //! that no answer stands anywhere before it.
 
 mod routing;
+mod workloads;
 
 use crate::catalog::policy_label;
 use crate::report::verdict::{Judge, soonest};
@@ -12,7 +13,7 @@ use servelab_spec::experiment::{EngineSpec, MultiTenantSpec, PolicySpec, RateUni
 /// All presets, the first one being what a page without an address shows.
 pub fn all() -> Vec<PresetInfo> {
     let mut all = vec![multi_tenant(), book_trace(), tiny_cache(), datacenter()];
-    all.splice(2..2, routing::all());
+    all.splice(2..2, routing::all().into_iter().chain(workloads::all()));
     all
 }
 
@@ -25,7 +26,7 @@ pub fn find(name: &str) -> Option<PresetInfo> {
 pub(crate) fn judge(name: &str) -> Option<Judge> {
     match name {
         "multi-tenant" | "tiny-cache" | "datacenter" => Some(soonest),
-        _ => routing::judge(name),
+        _ => routing::judge(name).or_else(|| workloads::judge(name)),
     }
 }
 
