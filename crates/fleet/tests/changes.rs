@@ -144,7 +144,7 @@ fn reset_counts_know_nothing_of_what_was_sent_before() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(8), failure_persistence: None, ..Default::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(8, 160), failure_persistence: None, ..Default::default() })]
     #[test]
     fn changing_fleets_keep_every_invariant_and_go_on_when_restored(
         seed in 0u64..1 << 53,

@@ -29,7 +29,7 @@ fn clients() -> impl Strategy<Value = ClientsConfig> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(16), failure_persistence: None, ..Default::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(16, 1200), failure_persistence: None, ..Default::default() })]
     #[test]
     fn requests_end_once_and_time_adds_up(
         seed in 0u64..1 << 53,

@@ -26,7 +26,7 @@ fn text(state: &FleetState) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(8), failure_persistence: None, ..Default::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(8, 320), failure_persistence: None, ..Default::default() })]
     #[test]
     fn a_restored_fleet_goes_on_byte_for_byte(
         seed in 0u64..1 << 53,

@@ -58,9 +58,9 @@ pub fn any_policy() -> impl proptest::strategy::Strategy<Value = PolicySpec> {
     proptest::sample::select(policies())
 }
 
-/// Cases of a property over any policy: so many for each, on average.
-pub fn cases(for_each: u32) -> u32 {
-    for_each * policies().len() as u32
+/// Cases of a property over any policy: so many for each, on average, and not more than `most`.
+pub fn cases(for_each: u32, most: u32) -> u32 {
+    most.min(for_each * policies().len() as u32)
 }
 
 /// The tiers it reads.
