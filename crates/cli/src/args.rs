@@ -19,6 +19,8 @@ pub(crate) enum Command {
     Sweep(SweepArgs),
     /// Put the shards of a sweep together.
     Merge(MergeArgs),
+    /// Find the highest rate at which each policy keeps the limits, per replica.
+    Knee(KneeArgs),
     /// Show what can be chosen.
     List(ListArgs),
     /// Print everything that can be chosen, as JSON.
@@ -78,6 +80,17 @@ pub(crate) struct SweepArgs {
     /// Run only every n-th cell from the k-th; `merge` puts shards together.
     #[arg(long, value_name = "K/N")]
     pub(crate) shard: Option<String>,
+    #[command(flatten)]
+    pub(crate) spread: Spread,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct KneeArgs {
+    #[command(flatten)]
+    pub(crate) experiment: Experiment,
+    /// Searches for every policy, each with a seed of its own. A single one has no error band.
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub(crate) seeds: u32,
     #[command(flatten)]
     pub(crate) spread: Spread,
 }

@@ -3,7 +3,7 @@
 use crate::Failure;
 use crate::table::Table;
 use servelab_lab::{presets, words};
-use servelab_spec::report::{PolicyReport, Quantiles, Report, Verdict};
+use servelab_spec::report::{PairedTtft, PolicyReport, Quantiles, Report, Verdict};
 use std::io::Write;
 
 /// Stands for a figure that nothing was there to give: a policy that served nobody has no TTFT.
@@ -32,6 +32,12 @@ pub(crate) fn write(report: &Report, out: &mut impl Write) -> Result<(), Failure
         words::percent(w.ceiling.ratio)
     )?;
     policies(report).write(out)?;
+    if report.policies.iter().any(|policy| policy.versus_best.is_some()) {
+        writeln!(
+            out,
+            "\n{VERSUS}: mean TTFT per request − that of the lowest median, in brackets where it is within noise"
+        )?;
+    }
     if !report.findings.is_empty() {
         writeln!(out)?;
     }
@@ -75,11 +81,12 @@ fn answer(report: &Report, verdict: &Verdict) -> String {
 /// A column: its head and what stands there for a policy, if anything does.
 type Column = (&'static str, fn(&PolicyReport) -> Option<String>);
 
-const COLUMNS: [Column; 17] = [
+const COLUMNS: [Column; 18] = [
     ("refused", |p| Some(p.requests.rejected.to_string())),
     ("TTFT p50", |p| time(&p.ttft_s, p.ttft_s.p50)),
     ("p95", |p| time(&p.ttft_s, p.ttft_s.p95)),
     ("p99", |p| time(&p.ttft_s, p.ttft_s.p99)),
+    (VERSUS, |p| p.versus_best.map(versus)),
     ("ITL p50", |p| time(&p.itl_s, p.itl_s.p50)),
     ("p95", |p| time(&p.itl_s, p.itl_s.p95)),
     ("output/s", |p| Some(format!("{:.1}", p.output_tokens_per_s))),
@@ -95,6 +102,14 @@ const COLUMNS: [Column; 17] = [
     ("preempted", |p| Some(p.preemptions.to_string())),
 ];
 
+/// Mean difference in TTFT to the policy with the lowest median; of one policy alone there is none.
+const VERSUS: &str = "− best";
+
+fn versus(best: PairedTtft) -> String {
+    let text = format!("{}{}", if best.mean_s < 0.0 { "−" } else { "+" }, words::duration(best.mean_s.abs()));
+    if best.significant { text } else { format!("({text})") }
+}
+
 fn time(of: &Quantiles, value: f64) -> Option<String> {
     (of.n > 0).then(|| words::duration(value))
 }
@@ -106,8 +121,15 @@ fn busy(policy: &PolicyReport) -> bool {
 
 fn policies(report: &Report) -> Table {
     let refused = report.policies.iter().any(|policy| policy.requests.rejected > 0);
-    // Nothing refused is nothing to tell.
-    let columns = || COLUMNS.iter().filter(|(head, _)| refused || *head != "refused");
+    let compared = report.policies.iter().any(|policy| policy.versus_best.is_some());
+    // Nothing refused is nothing to tell, and neither is nothing compared.
+    let columns = || {
+        COLUMNS.iter().filter(|(head, _)| match *head {
+            "refused" => refused,
+            VERSUS => compared,
+            _ => true,
+        })
+    };
     let head: Vec<&str> = std::iter::once("policy").chain(columns().map(|(head, _)| *head)).collect();
     let mut table = Table::new(&head);
     for policy in &report.policies {

@@ -169,3 +169,38 @@ fn refusals_say_what_would_do_and_leave_with_status_2() {
     refused(&nowhere, 1);
     assert!(began.elapsed().as_secs() < 30, "found before the work: {:?}", began.elapsed());
 }
+
+#[test]
+fn the_knee_is_found_on_any_number_of_cores() {
+    let args = |more: &[&str]| {
+        let all = ["knee", "--preset", "multi-tenant", "--set", "workload.requests=40", "--seeds", "2"];
+        run(all.iter().chain(more).map(|arg| (*arg).to_owned()).collect())
+    };
+    let json = args(&["--format", "json", "--jobs", "1"]);
+    assert_eq!(args(&["--format", "json", "--jobs", "4"]), json);
+    let report: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(report["policies"][0]["name"], "round_robin");
+    let per_s = report["policies"][2]["per_s"]["mean"].as_f64().unwrap();
+    assert_eq!(report["policies"][2]["per_replica_per_s"]["mean"].as_f64().unwrap(), per_s / 4.0);
+    assert_eq!(report["trials"].as_array().unwrap().len(), 6);
+    let table = args(&[]);
+    assert!(table.contains("requests/s per replica") && table.contains("2 of 2 found it"), "{table}");
+    assert!(table.contains("95 % of first tokens come within 1 s"), "{table}");
+    let csv = args(&["--format", "csv"]);
+    let mut rows = csv::Reader::from_reader(csv.as_bytes());
+    let probes: usize =
+        report["trials"].as_array().unwrap().iter().map(|t| t["probes"].as_array().unwrap().len()).sum();
+    assert_eq!(rows.records().map(Result::unwrap).count(), 3 + probes);
+    let never = text(&[
+        "knee",
+        "multi-tenant",
+        "--set",
+        "workload.requests=40",
+        "--set",
+        "slo.ttft_s=0.000001",
+        "--seeds",
+        "1",
+    ]);
+    assert!(never.contains("1 at no rate within the limits"), "{never}");
+    assert!(refused(&["knee", "book-trace"], 2).contains("workload.rate"));
+}

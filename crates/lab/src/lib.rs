@@ -13,6 +13,7 @@
 //! | [`chart`] | the same SVG on host and wasm |
 //! | [`sweep`] | an experiment at many points and seeds, cell by cell |
 //! | [`replay`] | a stream of prompts against one cache, without a clock |
+//! | [`knee`] | the highest rate at which a policy keeps the limits |
 //! | [`presets`], [`costs`], [`catalog`] | what can be chosen |
 //! | [`stats`], [`fit`], [`words`] | quantiles and intervals, least squares, numbers in words |
 
@@ -22,6 +23,7 @@ pub mod chart;
 pub mod costs;
 pub mod error;
 pub mod fit;
+pub mod knee;
 pub mod prediction;
 pub mod presets;
 pub mod replay;

@@ -37,6 +37,7 @@ pub(crate) fn build(session: &Session) -> Report {
             report.workload = workload(stage);
             let runs = stage.runs.iter().zip(&spec.policies);
             report.policies = runs.map(|(run, policy)| policy_report(spec, stage, run, policy)).collect();
+            findings::compare(stage, &mut report.policies);
             report.findings = findings::findings(spec, stage, &report);
             report.verdict = verdict::verdict(spec, stage, &report);
         }
@@ -124,6 +125,7 @@ fn policy_report(spec: &Spec, stage: &Stage, run: &Run, policy: &PolicySpec) -> 
         requests: RequestCounts { attempts: fleet_counts.attempts, ..numbers.requests },
         ttft_s: numbers.ttft_s,
         itl_s: numbers.itl_s,
+        versus_best: None,
         e2e_s: quantiles(run.records.iter().filter_map(e2e).collect()),
         queue_s: quantiles(run.records.iter().filter_map(queue).collect()),
         output_tokens_per_s: ratio(output as f64, duration_s),

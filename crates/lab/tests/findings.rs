@@ -117,3 +117,37 @@ fn no_sentence_compares_a_figure_with_itself() {
         }
     }
 }
+
+/// Against the same difference worked from the policies' own means: over all requests the mean of differences is the difference of means.
+#[test]
+fn every_policy_is_compared_with_the_best() {
+    for seed in ["7", "8", "9"] {
+        let report = run_priced(&spec("multi-tenant", &[("seed", seed)])).unwrap();
+        let medians: Vec<f64> = report.policies.iter().map(|policy| policy.ttft_s.p50).collect();
+        let best = (0..3).min_by(|&a, &b| medians[a].total_cmp(&medians[b])).unwrap();
+        for (at, policy) in report.policies.iter().enumerate() {
+            if at == best {
+                assert_eq!(policy.versus_best, None);
+                continue;
+            }
+            let versus = policy.versus_best.unwrap();
+            let means = policy.ttft_s.mean - report.policies[best].ttft_s.mean;
+            assert_eq!(versus.n, 300);
+            assert!((versus.mean_s - means).abs() < 1e-9, "{versus:?} {means}");
+            assert!(versus.low_s < versus.mean_s && versus.mean_s < versus.high_s);
+            assert_eq!(versus.significant, versus.low_s > 0.0 || versus.high_s < 0.0);
+        }
+        assert!(report.policies[0].versus_best.unwrap().significant, "round-robin against affinity");
+    }
+    // Two names for the same thing differ by nothing, and nothing is not more than noise.
+    let alike = run_priced(&spec("multi-tenant", &[("replicas", "1")])).unwrap();
+    for policy in &alike.policies[1..] {
+        assert!(!policy.versus_best.unwrap().significant && policy.versus_best.unwrap().mean_s == 0.0);
+    }
+    // A policy that was stopped is not compared.
+    let stopped = stopped(2).report();
+    assert!(stopped.policies[2].versus_best.is_none());
+    assert_eq!(stopped.policies[..2].iter().filter(|policy| policy.versus_best.is_some()).count(), 1);
+    let nobody = run_priced(&spec("multi-tenant", &[("engine.blocks", "1")])).unwrap();
+    assert!(nobody.policies.iter().all(|policy| policy.versus_best.is_none()));
+}

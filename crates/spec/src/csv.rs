@@ -1,5 +1,6 @@
 //! A report as rows: the one table that page and command line save.
 
+use crate::knee::KneeReport;
 use crate::report::Report;
 use crate::sweep::{Figure, SweepReport};
 use serde::Serialize;
@@ -11,18 +12,18 @@ use std::borrow::Cow;
 pub fn report_csv(report: &Report) -> String {
     let mut head: Vec<String> = ["policy", "label", "tenant"].map(String::from).into();
     let mut out = String::new();
-    for policy in &report.policies {
-        let whole = numbers(policy);
-        if out.is_empty() {
-            head.extend(whole.iter().map(|(name, _)| name.clone()));
-            line(&mut out, head.iter().map(String::as_str));
-        }
+    // What one policy lacks as a whole (a comparison with itself) another has: the names of all of them, each where it stands first.
+    let all: Vec<Vec<(String, String)>> = report.policies.iter().map(numbers).collect();
+    let fullest = all.iter().max_by_key(|known| known.len());
+    head.extend(fullest.into_iter().flatten().map(|(name, _)| name.clone()));
+    line(&mut out, head.iter().map(String::as_str));
+    for (policy, whole) in report.policies.iter().zip(&all) {
         let mut row = |tenant: &str, known: &[(String, String)]| {
             let value = |name: &String| known.iter().find(|(path, _)| path == name).map_or("", |(_, value)| value);
             let cells = head[3..].iter().map(value);
             line(&mut out, [policy.name.as_str(), policy.label.as_str(), tenant].into_iter().chain(cells));
         };
-        row("", &whole);
+        row("", whole);
         for tenant in &policy.tenants {
             row(&tenant.name, &numbers(tenant));
         }
@@ -79,6 +80,57 @@ pub fn sweep_csv(report: &SweepReport) -> String {
     out
 }
 
+/// Knees as CSV: for each policy a row with `seed` empty, the means with their 95 % intervals, and under it a row for each rate that was tried with each
+/// seed; a search's knee stands in all of its rows.
+pub fn knee_csv(report: &KneeReport) -> String {
+    let head = [
+        "policy",
+        "label",
+        "seed",
+        "knee_per_s",
+        "knee_per_s.low",
+        "knee_per_s.high",
+        "knee_per_replica_per_s",
+        "knee_per_replica_per_s.low",
+        "knee_per_replica_per_s.high",
+        "rate_per_s",
+        "goodput_per_s",
+        "goodput_fraction",
+        "ttft_p95_s",
+        "good",
+    ];
+    let mut out = String::new();
+    line(&mut out, head.into_iter());
+    let text = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
+    let replicas = f64::from(report.knee.spec.replicas.max(1));
+    for (at, knee) in report.policies.iter().enumerate() {
+        let mut row = |cells: [String; 12]| {
+            let names = [knee.policy.name.as_str(), knee.policy.label.as_str()];
+            line(&mut out, names.into_iter().chain(cells.iter().map(String::as_str)));
+        };
+        let mut cells = [const { String::new() }; 12];
+        for (from, band) in [(1, knee.per_s), (4, knee.per_replica_per_s)] {
+            let ends = [band.map(|b| b.mean), band.and_then(|b| b.low), band.and_then(|b| b.high)];
+            ends.into_iter().enumerate().for_each(|(end, value)| cells[from + end] = text(value));
+        }
+        row(cells);
+        for trial in report.trials.iter().filter(|trial| trial.policy as usize == at) {
+            for probe in &trial.probes {
+                let mut cells = [const { String::new() }; 12];
+                cells[0] = trial.seed.to_string();
+                (cells[1], cells[4]) = (text(trial.per_s), text(trial.per_s.map(|rate| rate / replicas)));
+                cells[7] = probe.rate_per_s.to_string();
+                cells[8] = probe.goodput_per_s.to_string();
+                cells[9] = probe.goodput_fraction.to_string();
+                cells[10] = text(probe.ttft_p95_s);
+                cells[11] = u8::from(probe.good).to_string();
+                row(cells);
+            }
+        }
+    }
+    out
+}
+
 /// Every number of `part` and its path. Lists are tables of their own; the JSON has them.
 fn numbers(part: &impl Serialize) -> Vec<(String, String)> {
     let mut out = Vec::new();
@@ -120,7 +172,7 @@ fn line<'a>(out: &mut String, cells: impl Iterator<Item = &'a str>) {
 mod tests {
     use super::*;
     use crate::Spec;
-    use crate::report::{CostReport, PolicyReport, Reuse, TenantReport, WorkloadReport};
+    use crate::report::{CostReport, PairedTtft, PolicyReport, Reuse, TenantReport, WorkloadReport};
 
     #[test]
     fn every_row_has_the_heads_cells() {
@@ -129,6 +181,7 @@ mod tests {
             name: name.into(),
             label: format!("{name}, \"guard\" off"),
             reuse,
+            versus_best: (name == "prefix_affinity").then(PairedTtft::default),
             tenants: vec![TenantReport { name: "A".into(), reuse, ..TenantReport::default() }],
             ..PolicyReport::default()
         };
@@ -147,6 +200,10 @@ mod tests {
         assert_eq!(lines.len(), 5);
         assert!(lines[0].starts_with("policy,label,tenant,requests.total,"));
         assert!(lines[0].contains("reuse.hit_tokens") && lines[0].contains("ttft_s.p50"));
+        assert!(
+            lines[0].contains(",versus_best.mean_s,") && !lines[0].contains(",versus_best,"),
+            "though the first policy has none"
+        );
         assert!(lines[1].starts_with("round_robin,\"round_robin, \"\"guard\"\" off\",,"));
         assert!(lines[2].contains(",A,") && lines[2].contains("2464,10476,0.2352"));
         let commas = |line: &str| {

@@ -8,6 +8,7 @@
 //! | [`patch`] | dotted keys (`workload.rate=12`): the CLI's `--set` and the page's address |
 //! | [`report`] | [`Report`]: what a run says, one entry per policy |
 //! | [`sweep`] | [`sweep::SweepSpec`]: an experiment at every value of one or two settings; its report |
+//! | [`knee`] | the highest rate at which limits are kept, and how it was found |
 //! | [`catalog`] | [`Catalog`]: policies, presets and parameters with units, ranges and words |
 //! | [`frame`] | [`frame::Frame`]: one picture of the fleet at one instant |
 //! | [`protocol`] | messages between the page and its workers |
@@ -18,6 +19,7 @@ pub mod catalog;
 pub mod csv;
 pub mod experiment;
 pub mod frame;
+pub mod knee;
 pub mod patch;
 pub mod protocol;
 pub mod report;

@@ -113,6 +113,10 @@ pub struct PolicyReport {
     pub ttft_s: Quantiles,
     /// Mean gap after the first token, per request, seconds.
     pub itl_s: Quantiles,
+    /// This policy's TTFT − that of the policy with the lowest median, request by request; absent for that policy itself and for those
+    /// that can not be compared with it.
+    #[serde(default)]
+    pub versus_best: Option<PairedTtft>,
     /// Arrival to last token, seconds.
     pub e2e_s: Quantiles,
     /// Time in a replica's queue before admission, seconds.
@@ -171,6 +175,22 @@ pub struct Quantiles {
     pub p99: f64,
     /// Largest.
     pub max: f64,
+}
+
+/// A difference in TTFT over the requests that got a first token from both policies: the same requests at the same instants, so what they share
+/// drops out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PairedTtft {
+    /// Requests compared.
+    pub n: u64,
+    /// Mean difference, seconds.
+    pub mean_s: f64,
+    /// Lower end of its 95 % interval (Student's t).
+    pub low_s: f64,
+    /// Upper end.
+    pub high_s: f64,
+    /// More than noise: the interval leaves out 0, and the mean is worth a word (a thousandth of the best median).
+    pub significant: bool,
 }
 
 /// Requests meeting every SLO.

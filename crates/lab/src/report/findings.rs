@@ -11,7 +11,7 @@ use crate::session::{Run, Stage};
 use crate::stats::{Paired, paired};
 use crate::words::{count, digits, duration, percent};
 use servelab_spec::experiment::Spec;
-use servelab_spec::report::{PolicyReport, Report};
+use servelab_spec::report::{PairedTtft, PolicyReport, Report};
 
 /// Load this uneven is worth a sentence: the busiest replica got half as much again as the mean.
 const UNEVEN: f64 = 1.5;
@@ -72,18 +72,7 @@ pub(crate) enum Gap {
 impl Gap {
     /// `slow` − `fast`; `median` is that of `fast`.
     pub(super) fn between(slow: &Run, fast: &Run, median: &PolicyReport) -> Gap {
-        let by_index = |run: &Run| {
-            let ttft = run.records.iter().filter_map(|record| Some((record.index, record.ttft()?.as_secs())));
-            let mut list: Vec<(u32, f64)> = ttft.collect();
-            list.sort_by_key(|(index, _)| *index);
-            list
-        };
-        let (slow, fast) = (by_index(slow), by_index(fast));
-        let pairs: Vec<(f64, f64)> = (slow.iter())
-            .filter_map(|(index, slow)| {
-                fast.binary_search_by_key(index, |(index, _)| *index).ok().map(|at| (*slow, fast[at].1))
-            })
-            .collect();
+        let pairs = pairs(slow, fast);
         let nothing = NOTHING * median.ttft_s.p50;
         if pairs.iter().all(|(slow, fast)| (slow - fast).abs() <= nothing) {
             return Gap::None;
@@ -93,6 +82,39 @@ impl Gap {
             Some(d) if d.significant() && d.mean.abs() > nothing => Gap::Real(d),
             Some(d) => Gap::Noise(d),
         }
+    }
+}
+
+/// TTFT under both policies of every request that has both, seconds, in the order of requests.
+fn pairs(first: &Run, second: &Run) -> Vec<(f64, f64)> {
+    let by_index = |run: &Run| {
+        let ttft = run.records.iter().filter_map(|record| Some((record.index, record.ttft()?.as_secs())));
+        let mut list: Vec<(u32, f64)> = ttft.collect();
+        list.sort_by_key(|(index, _)| *index);
+        list
+    };
+    let (first, second) = (by_index(first), by_index(second));
+    let pairs = first.iter().filter_map(|(index, one)| {
+        second.binary_search_by_key(index, |(index, _)| *index).ok().map(|at| (*one, second[at].1))
+    });
+    pairs.collect()
+}
+
+/// Compares every finished policy with the one whose median TTFT is the lowest, the first of equals.
+pub(super) fn compare(stage: &Stage, policies: &mut [PolicyReport]) {
+    let served = |at: &usize| stage.runs[*at].fleet.is_done() && policies[*at].ttft_s.n > 0;
+    let served: Vec<usize> = (0..policies.len()).filter(served).collect();
+    let median = |at: &&usize| policies[**at].ttft_s.p50;
+    let Some(&best) = served.iter().min_by(|a, b| median(a).total_cmp(&median(b))) else { return };
+    let nothing = NOTHING * policies[best].ttft_s.p50;
+    for at in served.into_iter().filter(|&at| at != best) {
+        policies[at].versus_best = paired(pairs(&stage.runs[at], &stage.runs[best])).map(|d| PairedTtft {
+            n: d.n as u64,
+            mean_s: d.mean,
+            low_s: d.low,
+            high_s: d.high,
+            significant: d.significant() && d.mean.abs() > nothing,
+        });
     }
 }
 

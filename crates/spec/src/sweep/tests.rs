@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use super::axis::spaced;
 use super::*;
 use crate::experiment::{PolicySpec, WorkloadSpec};
 use proptest::prelude::*;

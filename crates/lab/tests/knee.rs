@@ -1,0 +1,180 @@
+//! The knee against queueing theory, and its independence of who runs what.
+
+#![cfg(not(target_arch = "wasm32"))]
+#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::disallowed_methods)]
+
+use servelab_lab::knee::KneePlan;
+use servelab_lab::presets;
+use servelab_spec::experiment::{Coefficients, MultiTenantSpec, PolicySpec, RateUnit, WorkloadSpec};
+use servelab_spec::knee::{KneeReport, KneeSpec};
+use servelab_spec::{SCHEMA_VERSION, Spec, patch};
+
+fn knee(spec: Spec, seeds: u32) -> KneePlan {
+    KneePlan::new(KneeSpec { version: SCHEMA_VERSION, spec, seeds }).unwrap()
+}
+
+fn report(plan: &KneePlan) -> KneeReport {
+    plan.report((0..plan.trials()).map(|trial| plan.run(trial).unwrap()).collect())
+}
+
+/// Seconds of a step, and steps of a request: one prefill and four decodes.
+const STEP_S: f64 = 0.01;
+const STEPS: f64 = 5.0;
+
+/// One replica that serves one request at a time, without reuse, each in exactly five steps: an M/D/1 queue.
+fn m_d_1(slo_ttft_s: f64, requests: u32) -> Spec {
+    let sizes = MultiTenantSpec {
+        requests,
+        tenants: 1,
+        system_min: 16,
+        system_max: 16,
+        user_min: 16,
+        user_max: 16,
+        output_min: STEPS as u32,
+        output_max: STEPS as u32,
+        rate_unit: RateUnit::PerSecond,
+        rate: 1.0,
+        ..Default::default()
+    };
+    let mut spec = Spec {
+        replicas: 1,
+        policies: vec![PolicySpec::named("round_robin")],
+        workload: WorkloadSpec::MultiTenant(sizes),
+        ..Spec::default()
+    };
+    spec.engine.max_batch = 1;
+    spec.engine.blocks = 4;
+    spec.engine.prefix_cache = false;
+    spec.slo.ttft_s = slo_ttft_s;
+    spec.slo.itl_s = 1.0;
+    spec.execution.cost = "custom".into();
+    spec.execution.coefficients = Some(Coefficients { step_us: STEP_S * 1e6, ..Coefficients::default() });
+    spec
+}
+
+/// P(wait ≤ t) in M/D/1 with service time `d` (Erlang 1909): (1 − ρ) Σ_{k=0}^{⌊t/d⌋} (λ(kd − t))^k / k! · e^{−λ(kd − t)}.
+fn waits_at_most(t: f64, lambda: f64, d: f64) -> f64 {
+    let mut sum = 0.0;
+    for k in 0..=(t / d).floor() as i32 {
+        let x = lambda * (f64::from(k) * d - t);
+        let factorial: f64 = (1..=k).map(f64::from).product();
+        sum += x.powi(k) / factorial * (-x).exp();
+    }
+    (1.0 - lambda * d) * sum
+}
+
+/// The rate at which 95 % wait no longer than the limit less the first step.
+fn exact(slo_ttft_s: f64) -> f64 {
+    let d = STEPS * STEP_S;
+    let (mut low, mut high) = (0.001, 1.0 / d - 1e-9);
+    for _ in 0..200 {
+        let middle = (low + high) / 2.0;
+        *(if waits_at_most(slo_ttft_s - STEP_S, middle, d) >= 0.95 { &mut low } else { &mut high }) = middle;
+    }
+    low
+}
+
+/// Tabulated: at ρ = 0.5 half of the customers wait not at all, and P(wait ≤ d) = (1 − ρ) e^{ρ}.
+#[test]
+fn the_closed_form_is_what_it_should_be() {
+    assert!((waits_at_most(0.0, 0.5, 1.0) - 0.5).abs() < 1e-12);
+    assert!((waits_at_most(0.999_999, 0.5, 1.0) - 0.5 * 0.5f64.exp()).abs() < 1e-6);
+    // Its mean wait is that of Pollaczek and Khinchine, ρ d ÷ 2(1 − ρ).
+    let mean: f64 = (0..40_000).map(|i| (1.0 - waits_at_most((f64::from(i) + 0.5) * 1e-3, 0.6, 1.0)) * 1e-3).sum();
+    assert!((mean - 0.6 / 0.8).abs() < 2e-3, "{mean}");
+}
+
+#[test]
+fn the_knee_of_a_single_server_is_that_of_m_d_1() {
+    for slo in [0.08, 0.3] {
+        let exact = exact(slo);
+        let report = report(&knee(m_d_1(slo, 8000), 16));
+        let policy = &report.policies[0];
+        let band = policy.per_s.unwrap();
+        println!("limit {slo} s: M/D/1 {exact:.3}/s, found {band:?}");
+        assert_eq!((band.n, policy.never_good, policy.always_good), (16, 0, 0));
+        // The search stops up to two per cent below; the band is of the seeds.
+        assert!(band.low.unwrap() <= exact && exact <= band.high.unwrap() * 1.02, "{exact} {band:?}");
+        assert!(band.high.unwrap() - band.low.unwrap() < 0.05 * exact, "tight enough to say something: {band:?}");
+        assert_eq!(policy.per_replica_per_s, policy.per_s, "one replica");
+    }
+}
+
+/// More time to answer never lowers the knee, on whichever arrivals.
+#[test]
+fn a_looser_limit_moves_the_knee_up() {
+    let knees = |slo: f64| -> Vec<f64> {
+        report(&knee(m_d_1(slo, 2000), 4)).trials.iter().map(|trial| trial.per_s.unwrap()).collect()
+    };
+    let (tight, medium, loose) = (knees(0.06), knees(0.13), knees(0.3));
+    for seed in 0..4 {
+        assert!(tight[seed] < medium[seed] && medium[seed] < loose[seed], "{tight:?} {medium:?} {loose:?}");
+        assert!(loose[seed] < 1.0 / (STEPS * STEP_S), "below what a server can do at all");
+    }
+}
+
+#[test]
+fn limits_out_of_reach_are_said_and_not_guessed() {
+    // An idle server needs one step of 10 ms.
+    let report = report(&knee(m_d_1(0.009, 50), 2));
+    let policy = &report.policies[0];
+    assert_eq!((policy.per_s, policy.never_good), (None, 2));
+    assert!(report.definition.contains("within 9 ms"), "{}", report.definition);
+}
+
+fn small() -> Spec {
+    let spec = presets::find("multi-tenant").unwrap().spec;
+    patch::set(&spec, "workload.requests", "60").unwrap()
+}
+
+/// Whoever runs which trial, in whichever order: the same bytes.
+#[test]
+fn the_report_does_not_depend_on_who_ran_what() {
+    let plan = knee(small(), 2);
+    assert_eq!(plan.trials(), 6);
+    let whole = serde_json::to_string(&report(&plan)).unwrap();
+    let backwards: Vec<_> = (0..6).rev().map(|trial| plan.run(trial).unwrap()).collect();
+    assert_eq!(serde_json::to_string(&plan.report(backwards.clone())).unwrap(), whole);
+    let threads = std::thread::scope(|scope| {
+        let trials: Vec<_> = (0..6)
+            .map(|trial| {
+                scope.spawn({
+                    let plan = &plan;
+                    move || plan.run(trial).unwrap()
+                })
+            })
+            .collect();
+        trials.into_iter().map(|trial| trial.join().unwrap()).collect::<Vec<_>>()
+    });
+    assert_eq!(serde_json::to_string(&plan.report(threads)).unwrap(), whole);
+    let mut twice = backwards.clone();
+    twice.extend(backwards);
+    assert_eq!(serde_json::to_string(&plan.report(twice)).unwrap(), whole, "a trial run twice changes nothing");
+    let back: KneeReport = serde_json::from_str(&whole).unwrap();
+    assert_eq!(serde_json::to_string(&back).unwrap(), whole);
+}
+
+#[test]
+fn differences_are_paired_by_seed_and_curves_ascend() {
+    let report = report(&knee(small(), 3));
+    let per_s = |policy: usize, seed: usize| report.trials[3 * policy + seed].per_s.unwrap() / 4.0;
+    let versus = report.policies[2].versus_first.unwrap();
+    let mean = (0..3).map(|seed| per_s(2, seed) - per_s(0, seed)).sum::<f64>() / 3.0;
+    assert!((versus.mean - mean).abs() < 1e-12 && report.policies[0].versus_first.is_none());
+    for policy in &report.policies {
+        assert!(policy.curve.windows(2).all(|pair| pair[0].rate_per_s < pair[1].rate_per_s));
+        let (band, whole) = (policy.per_replica_per_s.unwrap(), policy.per_s.unwrap());
+        assert!((band.mean * 4.0 - whole.mean).abs() < 1e-9, "four replicas");
+    }
+}
+
+#[test]
+fn what_has_no_knee_is_refused() {
+    let refused =
+        |spec: Spec, seeds| KneePlan::new(KneeSpec { version: SCHEMA_VERSION, spec, seeds }).unwrap_err().field;
+    assert_eq!(refused(presets::find("book-trace").unwrap().spec, 1), "workload.rate_unit");
+    assert_eq!(refused(small(), 0), "seeds");
+    let live = patch::set(&small(), "execution.mode", "tinygpt").unwrap();
+    assert_eq!(refused(live, 1), "execution.mode");
+    assert!(knee(small(), 1).run(3).is_err());
+}
