@@ -14,7 +14,7 @@ pub(crate) fn run(args: &RunArgs, out: &mut impl Write) -> Result<(), Failure> {
     let spec = source::spec(&args.experiment)?;
     // Before the run: a mistyped chart should not cost a run to find out.
     let charts = args.charts.iter().map(|chart| chart_request(args, chart)).collect::<Result<Vec<_>, _>>()?;
-    if args.record.is_some() && spec.execution.mode == ExecutionMode::Priced {
+    if args.record.is_some() && spec.execution.mode != ExecutionMode::Tinygpt {
         return Err(Failure::Request("--record: only a run with the real model has a record".into()));
     }
     // Likewise a file that cannot be written.

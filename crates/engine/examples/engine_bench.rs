@@ -52,6 +52,7 @@ fn allocations_of_decode() -> u64 {
                 output_tokens: 1100,
                 ignore_eos: true,
                 sampling: Sampling::default(),
+                adapter: None,
                 tenant: 0,
                 output_seed: id,
             };
@@ -140,6 +141,7 @@ fn run(case: &Case, most: u32) -> Result {
                 output_tokens: output,
                 ignore_eos: true,
                 sampling: Sampling::default(),
+                adapter: None,
                 tenant: tenant as u32,
                 output_seed: 0,
             },
@@ -203,6 +205,7 @@ fn main() {
         prefill_context: 100_000,
         decode_sequence: 500_000_000,
         decode_context: 1_000_000,
+        adapter_load: 0,
     };
     let large = CostModel {
         step: 8_000_000_000,
@@ -210,6 +213,7 @@ fn main() {
         prefill_context: 1_000,
         decode_sequence: 20_000_000,
         decode_context: 100_000,
+        adapter_load: 0,
     };
     let big = EngineConfig {
         blocks: 20_000,

@@ -111,6 +111,8 @@ impl Engine {
             self.kv.withdraw(self.flight.published[at]);
         }
         self.unadmit();
+        self.stats.adapter_loads -= self.flight.loaded.len() as u64;
+        self.adapters.unload(&self.flight.loaded);
         for at in (0..self.flight.places.len()).rev() {
             let place = self.flight.places[at];
             if place != NONE {
@@ -131,6 +133,7 @@ impl Engine {
             self.preempt(place);
         }
         self.kv.withdraw_all();
+        self.adapters.clear();
         self.after_change();
     }
 
@@ -143,5 +146,6 @@ impl Engine {
         flight.admitted.clear();
         flight.readmitted.clear();
         flight.published.clear();
+        flight.loaded.clear();
     }
 }

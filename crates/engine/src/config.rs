@@ -39,6 +39,9 @@ pub struct EngineConfig {
     pub materialise: bool,
     /// The token that ends a sequence unless its request ignores it.
     pub end_of_text: u32,
+    /// Adapters (LoRA) held at once. 0: adapters cost nothing and are always there. Memory for the slots is not part of `blocks`.
+    #[serde(default)]
+    pub adapter_slots: u32,
     /// Note every change of what the cache holds, for somebody who keeps an index of it
     /// ([`crate::Engine::drain_kv_changes`]).
     #[serde(default)]
@@ -53,7 +56,8 @@ impl EngineConfig {
     pub fn from_spec(spec: &EngineSpec, materialise: bool) -> Self {
         EngineConfig {
             block_tokens: spec.block_tokens,
-            blocks: spec.blocks,
+            // What the slots take is gone for good.
+            blocks: spec.blocks.saturating_sub(spec.adapter_slots.saturating_mul(spec.adapter_blocks)),
             max_batch: spec.max_batch,
             token_budget: spec.token_budget,
             max_context: spec.max_context,
@@ -63,6 +67,7 @@ impl EngineConfig {
             watermark_blocks: libm::floor(spec.watermark.clamp(0.0, 1.0) * f64::from(spec.blocks)) as u32,
             materialise,
             end_of_text: END_OF_TEXT,
+            adapter_slots: spec.adapter_slots,
             kv_changes: false,
         }
     }

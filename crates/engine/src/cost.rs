@@ -22,6 +22,9 @@ pub struct CostModel {
     pub decode_sequence: u64,
     /// e: a token of context that a decoding sequence reads.
     pub decode_context: u64,
+    /// An adapter loaded before the step.
+    #[serde(default)]
+    pub adapter_load: u64,
 }
 
 impl CostModel {
@@ -34,6 +37,7 @@ impl CostModel {
             prefill_context: picos(us.prefill_context_us),
             decode_sequence: picos(us.decode_sequence_us),
             decode_context: picos(us.decode_context_us),
+            adapter_load: 0,
         }
     }
 
@@ -47,6 +51,7 @@ impl CostModel {
             prefill_context: times(self.prefill_context),
             decode_sequence: times(self.decode_sequence),
             decode_context: times(self.decode_context),
+            adapter_load: times(self.adapter_load),
         }
     }
 
@@ -62,7 +67,8 @@ impl CostModel {
             + u128::from(self.prefill_token) * u128::from(work.prefill_tokens)
             + u128::from(self.prefill_context) * u128::from(work.prefill_context)
             + u128::from(self.decode_sequence) * u128::from(work.decode_sequences)
-            + u128::from(self.decode_context) * u128::from(work.decode_context);
+            + u128::from(self.decode_context) * u128::from(work.decode_context)
+            + u128::from(self.adapter_load) * u128::from(work.adapter_loads);
         let growth = u128::from(self.decode_context)
             * u128::from(work.decode_sequences)
             * (repeat * repeat.saturating_sub(1) / 2);

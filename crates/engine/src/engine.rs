@@ -9,6 +9,7 @@
 //! [`Engine::truncate`] with `j`, tells the engine what happened, and commits at the end of that step. The result is
 //! the same as if every step had been planned alone.
 
+use crate::adapters::Adapters;
 use crate::config::{ConfigError, EngineConfig};
 use crate::error::Refusal;
 use crate::events::EngineEvent;
@@ -36,6 +37,7 @@ pub struct Engine {
     /// Places of running sequences, in order of admission.
     pub(crate) running: Vec<u32>,
     pub(crate) flight: Flight,
+    pub(crate) adapters: Adapters,
     pub(crate) stats: EngineStats,
     /// What happened since the last commit.
     pub(crate) pending: Vec<EngineEvent>,
@@ -59,6 +61,9 @@ pub(crate) struct Flight {
     pub(crate) readmitted: Vec<bool>,
     /// Blocks that this step fills.
     pub(crate) published: Vec<u32>,
+    /// Adapters that this step loads.
+    #[serde(default)]
+    pub(crate) loaded: Vec<u32>,
 }
 
 /// Buffers and hints that are not state.
@@ -85,6 +90,7 @@ impl Engine {
             waiting: VecDeque::new(),
             running: Vec::with_capacity(config.max_batch.min(1024) as usize),
             flight: Flight::default(),
+            adapters: Adapters::default(),
             stats,
             pending: Vec::new(),
             finished: Vec::new(),
@@ -185,11 +191,12 @@ impl Engine {
 
     /// Whether a request that arrives now could be admitted before the run of equal steps in flight is over, so that
     /// the run must be truncated to the step in progress. Ask before submitting. Nobody is admitted while the batch
-    /// is full or another request waits (it did not fit, and nothing in the run makes room).
+    /// is full or another request waits (it did not fit, and nothing in the run makes room), unless what it waits for is a slot for its
+    /// adapter, which a newcomer may not need.
     pub fn arrival_interrupts(&self) -> bool {
         self.flight.flying
             && self.flight.plan.repeat > 1
-            && self.waiting.is_empty()
+            && (self.waiting.is_empty() || self.config.adapter_slots > 0)
             && self.running.len() < self.config.max_batch as usize
     }
 

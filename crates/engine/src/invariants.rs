@@ -13,6 +13,7 @@
 //! | E9 | nothing is computed beyond the tokens there are, and no sequence outlives its length |
 //! | E10 | the step in flight is not empty, of sequences that run, and within the budget (but for one whole prompt) |
 //! | E11 | statistics agree with the state |
+//! | E12 | no more adapters are held than there are slots, each once, and those of running sequences are among them |
 //!
 //! That work is done whenever there is some, that nothing is lost and that time does not run back are properties of
 //! calls, not states; the tests check those.
@@ -43,9 +44,18 @@ pub(crate) fn check(engine: &Engine) -> Result<(), InvariantViolation> {
     engine.kv.check().map_err(|what| InvariantViolation { invariant: "E1/E3", what })?;
     engine.sequences.check().map_err(|what| InvariantViolation { invariant: "E5", what })?;
     check_queues(engine)?;
+    check_adapters(engine)?;
     check_flight(engine)?;
     check_tables(engine)?;
     check_stats(engine)
+}
+
+fn check_adapters(engine: &Engine) -> Result<(), InvariantViolation> {
+    let slots = engine.config.adapter_slots;
+    engine.adapters.check(slots).map_err(|what| InvariantViolation { invariant: "E12", what })?;
+    let running = engine.running.iter().filter_map(|&place| engine.sequences.get(place)?.request.adapter);
+    let missing = running.filter(|adapter| !engine.adapters().contains(adapter)).min();
+    ensure(slots == 0 || missing.is_none(), "E12", || format!("adapter {missing:?} runs and is not held"))
 }
 
 fn check_queues(engine: &Engine) -> Result<(), InvariantViolation> {

@@ -19,6 +19,7 @@
 //! | `scheduler` | which sequences the next step computes |
 //! | `jump` | runs of equal decode steps |
 //! | `pool`, `cache`, `kv` | reference counts and free queue; keys; the two together |
+//! | `adapters` | LoRA adapters in their slots |
 //! | `sequence` | what is kept of each sequence in flight |
 //! | [`events`], [`stats`], [`error`] | what the engine tells |
 //! | [`invariants`] | what always holds |
@@ -27,6 +28,7 @@
 
 #![deny(clippy::iter_over_hash_type)]
 
+mod adapters;
 mod cache;
 mod commit;
 pub mod config;

@@ -94,6 +94,9 @@ pub struct StepWork {
     pub decode_sequences: u64,
     /// Σ over decoding sequences of the context each reads, itself included.
     pub decode_context: u64,
+    /// Adapters loaded first.
+    #[serde(default)]
+    pub adapter_loads: u64,
 }
 
 impl StepWork {

@@ -23,6 +23,8 @@ pub struct SequenceRequest {
     pub ignore_eos: bool,
     /// How tokens are chosen.
     pub sampling: Sampling,
+    /// The adapter (LoRA) it runs with. The keys of its prompt differ from those of others already.
+    pub adapter: Option<u32>,
     /// Whose it is; colours the blocks it fills.
     pub tenant: u32,
     /// Seeds the synthetic output keys of sequences without token ids, so that a session's next turn can name them.

@@ -1,5 +1,6 @@
 //! Restoring an engine: what is not saved is rebuilt, and nothing that violates an invariant gets in.
 
+use crate::adapters::Adapters;
 use crate::config::EngineConfig;
 use crate::engine::{Engine, Flight, Scratch};
 use crate::events::EngineEvent;
@@ -21,6 +22,8 @@ pub(crate) struct SavedEngine {
     waiting: VecDeque<u32>,
     running: Vec<u32>,
     flight: Flight,
+    #[serde(default)]
+    adapters: Adapters,
     stats: EngineStats,
     pending: Vec<EngineEvent>,
     finished: Vec<(SequenceId, Vec<u32>)>,
@@ -32,12 +35,36 @@ impl TryFrom<SavedEngine> for Engine {
 
     fn try_from(saved: SavedEngine) -> Result<Self, String> {
         saved.config.validate().map_err(|error| error.to_string())?;
-        let SavedEngine { config, mut kv, mut sequences, waiting, running, flight, stats, pending, finished, now } =
-            saved;
+        let SavedEngine {
+            config,
+            mut kv,
+            mut sequences,
+            waiting,
+            running,
+            flight,
+            adapters,
+            stats,
+            pending,
+            finished,
+            now,
+        } = saved;
         kv.rebuild()?;
         sequences.rebuild();
         let scratch = Scratch::default();
-        let engine = Engine { config, kv, sequences, waiting, running, flight, stats, pending, finished, now, scratch };
+        let engine = Engine {
+            config,
+            kv,
+            sequences,
+            waiting,
+            running,
+            flight,
+            adapters,
+            stats,
+            pending,
+            finished,
+            now,
+            scratch,
+        };
         engine.check().map_err(|violation| violation.to_string())?;
         Ok(engine)
     }

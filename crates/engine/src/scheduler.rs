@@ -3,7 +3,7 @@
 //! Running sequences come first, in order of admission, each with as many tokens as it still lacks and the budget
 //! allows. One that finds no free block preempts the newest, in the end itself. Then, unless somebody was preempted,
 //! waiting sequences are admitted from the head of the queue while batch, budget and blocks suffice; the head blocks
-//! those behind it.
+//! those behind it, unless it waits for a slot for its adapter.
 //!
 //! Nothing starves. The oldest running sequence can always grow: it may preempt all others, and alone it fits the
 //! pool, or it would have been refused. Into an empty batch the head of the queue always fits, for the same reason.
@@ -11,6 +11,7 @@
 //! At most the newest running sequence is in the middle of its prefill, since a prefill is cut short only where
 //! the budget ends, and nobody is admitted after that.
 
+use crate::adapters::Slot;
 use crate::engine::Engine;
 use crate::events::EngineEvent;
 use crate::plan::PlanItem;
@@ -81,10 +82,17 @@ impl Engine {
     /// in the batch or the budget).
     fn admit_waiting(&mut self, now: Nanos, mut budget: u32) -> bool {
         let mut prefilling = self.flight.plan.items.iter().any(|item| !item.decode);
+        // Requests passed over because every adapter slot is in use; 0 where there are no adapters.
+        let mut passed = 0;
         while budget > 0 && self.running.len() < self.config.max_batch as usize {
-            let Some(&place) = self.waiting.front() else { return false };
+            let Some(&place) = self.waiting.get(passed) else { return false };
             if self.config.one_prefill && prefilling {
                 return false;
+            }
+            let slot = self.adapter_slot(place);
+            if slot == Slot::Taken {
+                passed += 1;
+                continue;
             }
             // A look-up that failed would fail again: nothing has changed, and a larger budget asks for no fewer
             // blocks.
@@ -112,7 +120,8 @@ impl Engine {
                 self.scratch.blocked = Some((place, self.kv.epoch, budget));
                 return true;
             }
-            self.waiting.pop_front();
+            self.waiting.remove(passed);
+            self.use_adapter(place, slot);
             self.running.push(place);
             self.note_admission(now, place, cached);
             let sequence = self.sequences.at(place);

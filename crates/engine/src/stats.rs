@@ -44,6 +44,9 @@ pub struct EngineStats {
     pub preemptions: u64,
     /// Cached blocks given away for new content.
     pub evictions: u64,
+    /// Adapters loaded.
+    #[serde(default)]
+    pub adapter_loads: u64,
     /// Steps committed, each of a run of equal ones counted.
     pub steps: u64,
     /// Prefill tokens computed, recomputation included.

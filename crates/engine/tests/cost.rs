@@ -14,6 +14,7 @@ fn models() -> impl Strategy<Value = CostModel> {
         prefill_context: c,
         decode_sequence: d,
         decode_context: e,
+        adapter_load: 0,
     })
 }
 

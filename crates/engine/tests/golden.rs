@@ -30,6 +30,7 @@ fn request(id: u64, tokens: &[u32], output: u32) -> SequenceRequest {
         output_tokens: output,
         ignore_eos: true,
         sampling: Sampling::default(),
+        adapter: None,
         tenant: id as u32,
         output_seed: 0,
     }
@@ -402,6 +403,7 @@ fn every_invariant_can_fail() {
         ("/flight/flying", serde_json::json!(false), "invariant E10"),
         ("/stats/waiting", serde_json::json!(0), "invariant E11"),
         ("/stats/submitted", serde_json::json!(4), "invariant E11"),
+        ("/adapters", serde_json::json!([1, 1]), "invariant E12"),
     ];
     for (field, value, invariant) in damage {
         let mut damaged = state.clone();

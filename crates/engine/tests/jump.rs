@@ -222,6 +222,7 @@ fn costs() -> impl Strategy<Value = CostModel> {
         prefill_context: c,
         decode_sequence: d,
         decode_context: e,
+        adapter_load: 0,
     })
 }
 

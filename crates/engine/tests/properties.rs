@@ -15,6 +15,7 @@ const COST: CostModel = CostModel {
     prefill_context: 11,
     decode_sequence: 50_001,
     decode_context: 13,
+    adapter_load: 0,
 };
 
 /// What became of a request.

@@ -9,6 +9,7 @@ use servelab_engine::Nanos;
 use servelab_fleet::replica::tick::TickConfig;
 use servelab_fleet::{Fleet, FleetConfig, Poll, ReplicaConfig};
 use servelab_spec::experiment::{MultiTenantSpec, PolicySpec};
+use servelab_spec::frame::BlockCell;
 
 /// Requests of one run; the memory of three is full after a handful.
 const REQUESTS: u32 = 200_000;
@@ -128,4 +129,20 @@ fn settings_are_checked() {
     assert!(refused(TickConfig { prefixes: 0, ..config }).contains("tick.prefixes"));
     assert!(refused(TickConfig { hit_ticks: 0, ..config }).contains("tick.hit_ticks"));
     assert!(refused(TickConfig { hit_ticks: 3, ..config }).contains("tick.miss_ticks"));
+}
+
+/// A picture shows what is remembered, longest unused first, and what is in use.
+#[test]
+fn its_memory_is_drawn() {
+    let config = FleetConfig::new(1, ReplicaConfig::Tick(TickConfig { prefixes: 4, ..TickConfig::default() }));
+    let mut fleet = fleet(config, book(), &PolicySpec::named("round_robin"));
+    // The first three requests are of tenants C, B and D; each takes two ticks, the fourth is F's.
+    fleet.poll(Nanos(248_300_000 + 3 * 200_000_000 + 1), u32::MAX);
+    let cells: Vec<_> = fleet.frame(0).replicas[0]
+        .blocks
+        .iter()
+        .map(|&bits| BlockCell::unpack(bits))
+        .map(|cell| (cell.tenant, cell.used))
+        .collect();
+    assert_eq!(cells, [(Some(2), false), (Some(1), false), (Some(3), false), (Some(5), true)]);
 }

@@ -109,7 +109,28 @@ const NUMBERS: &[(Words, f64)] = &[
         1.0,
     ),
     (("engine.max_context", "Context", "Longest prompt plus output that the model can hold."), 1.0),
+    (
+        (
+            "engine.adapter_slots",
+            "Adapter slots",
+            "LoRA adapters a replica holds at once; 0 if adapters cost nothing and are always there.",
+        ),
+        1.0,
+    ),
+    (("engine.adapter_blocks", "Memory of an adapter", "KV blocks that each adapter slot takes from the pool."), 1.0),
+    (("engine.adapter_load_s", "Adapter load", "Time to load an adapter; the step that needs it waits."), 0.05),
     (("engine.watermark", "Watermark", "Share of the pool that admission leaves free for sequences that grow."), 0.01),
+    (("tick.tick_s", "Tick", "Length of a tick, in a run in ticks."), 0.01),
+    (
+        (
+            "tick.prefixes",
+            "Prefixes remembered",
+            "How many prefixes a replica remembers; it forgets what it used longest ago.",
+        ),
+        1.0,
+    ),
+    (("tick.hit_ticks", "Ticks of a hit", "How long a request takes whose prefix is remembered."), 1.0),
+    (("tick.miss_ticks", "Ticks of a miss", "How long any other request takes."), 1.0),
     (("routing.routers", "Routers", "Routers that share the traffic; each counts only what it sent itself."), 1.0),
     (
         (
@@ -209,7 +230,14 @@ const CHOICES: &[(Words, &[&str])] = &[
         ),
         &["per_second", "of_capacity"],
     ),
-    (("execution.mode", "Steps", "Priced by a cost model, or computed by the real model."), &["priced", "tinygpt"]),
+    (
+        (
+            "execution.mode",
+            "Steps",
+            "Priced by a cost model, computed by the real model, or no steps but ticks: replicas that remember a few prefixes.",
+        ),
+        &["priced", "tinygpt", "tick"],
+    ),
     (("execution.cost", "Cost model", "What steps of a priced run cost."), &[]),
     (("execution.model", "Model", "Which TinyGPT computes a live run."), &["reference", "small"]),
     (("execution.device", "Device", "Where a live run computes."), &["auto", "cpu", "webgpu"]),

@@ -16,7 +16,7 @@
 
 use servelab_engine::cost::CostModel;
 use servelab_spec::catalog::CostInfo;
-use servelab_spec::experiment::{Coefficients, EngineSpec, RateUnit, Spec};
+use servelab_spec::experiment::{Coefficients, EngineSpec, ExecutionMode, RateUnit, Spec};
 use servelab_spec::validate::SpecError;
 use servelab_workload::mean_request;
 
@@ -170,8 +170,13 @@ fn rounded(c: Coefficients) -> Coefficients {
 /// capacity          = replicas ÷ seconds a request
 /// ```
 ///
+/// A fleet that counts ticks serves a request without reuse in its ticks of a miss.
+///
 /// It is an estimate from means, good to some ten per cent; its use is that `rate = 0.7` means much the same on any device.
 pub fn capacity_per_s(spec: &Spec, cost: &CostModel) -> f64 {
+    if spec.execution.mode == ExecutionMode::Tick {
+        return f64::from(spec.replicas) / (f64::from(spec.tick.miss_ticks) * spec.tick.tick_s);
+    }
     let mean = mean_request(&spec.workload);
     let (p, o) = (mean.prompt_tokens, mean.output_tokens);
     let decodes = (o - 1.0).max(0.0);

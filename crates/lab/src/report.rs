@@ -12,7 +12,7 @@ use crate::stats::{max_over_mean, quantiles, ratio};
 use crate::{catalog, prediction};
 use servelab_engine::Nanos;
 use servelab_fleet::{Outcome, ReplicaStats, RequestRecord};
-use servelab_spec::experiment::{Charge, PolicySpec, SloSpec, Spec};
+use servelab_spec::experiment::{Charge, Coefficients, ExecutionMode, PolicySpec, SloSpec, Spec};
 use servelab_spec::report::{
     CostReport, Goodput, Imbalance, PolicyReport, ReplicaReport, Report, RequestCounts, Reuse, TenantReport,
     WorkloadReport,
@@ -58,12 +58,17 @@ fn cost(session: &Session) -> CostReport {
     let coefficients = session.coefficients().unwrap_or_default();
     match &session.live {
         None => CostReport {
-            source: match spec.execution.cost.as_str() {
-                "custom" => "custom".into(),
-                name => format!("preset:{name}"),
+            source: match (spec.execution.mode, spec.execution.cost.as_str()) {
+                (ExecutionMode::Tick, _) => "ticks".into(),
+                (_, "custom") => "custom".into(),
+                (_, name) => format!("preset:{name}"),
             },
             device: "none (priced)".into(),
-            coefficients,
+            coefficients: if spec.execution.mode == ExecutionMode::Tick {
+                Coefficients::default()
+            } else {
+                coefficients
+            },
             prediction: None,
             fallback: None,
         },

@@ -24,7 +24,7 @@ use keyframes::Keyframes;
 use look::Look;
 use servelab_engine::cost::CostModel;
 use servelab_engine::{EngineConfig, Nanos};
-use servelab_fleet::{Fleet, FleetConfig, Poll, RequestRecord};
+use servelab_fleet::{Fleet, FleetConfig, Poll, ReplicaConfig, RequestRecord};
 use servelab_spec::experiment::{Charge, Coefficients, ExecutionMode, Spec};
 use servelab_spec::protocol::{Chart, ChartRequest};
 use servelab_spec::report::Report;
@@ -226,14 +226,15 @@ impl Session {
 impl Stage {
     /// Fleets at time zero, charged `coefficients`.
     pub(crate) fn new(spec: &Spec, coefficients: Coefficients) -> Result<Self, RunError> {
-        let cost = CostModel::from_coefficients(&coefficients);
-        let live = spec.execution.mode == ExecutionMode::Tinygpt;
-        let engine = EngineConfig::from_spec(&spec.engine, live);
+        let adapter_load = libm::round(spec.engine.adapter_load_s * 1e12) as u64;
+        let cost = CostModel { adapter_load, ..CostModel::from_coefficients(&coefficients) };
+        let mode = spec.execution.mode;
+        let engine = EngineConfig::from_spec(&spec.engine, mode == ExecutionMode::Tinygpt);
         let measured = spec.execution.charge == Charge::Measured;
-        let config = if live {
-            FleetConfig::executed(spec.replicas, engine, cost, measured)
-        } else {
-            FleetConfig::priced(spec.replicas, engine, cost)
+        let config = match mode {
+            ExecutionMode::Tinygpt => FleetConfig::executed(spec.replicas, engine, cost, measured),
+            ExecutionMode::Priced => FleetConfig::priced(spec.replicas, engine, cost),
+            ExecutionMode::Tick => FleetConfig::new(spec.replicas, ReplicaConfig::Tick(situation::tick(&spec.tick))),
         };
         let config = situation::apply(spec, config);
         let rate = costs::rate_per_s(spec, &cost);

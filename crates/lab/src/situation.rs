@@ -1,10 +1,11 @@
-//! From a spec's sections on signals and events to the fleet's settings.
+//! From a spec's sections on ticks, signals and events to the fleet's settings.
 
 use servelab_engine::Nanos;
 use servelab_fleet::FleetConfig;
 use servelab_fleet::config::{Change, ChangeKind, Slow};
+use servelab_fleet::replica::tick::TickConfig;
 use servelab_fleet::telemetry::TelemetryConfig;
-use servelab_spec::experiment::Spec;
+use servelab_spec::experiment::{Spec, TickSpec};
 
 /// `config` with the seed, the signals and the events of `spec`.
 pub(crate) fn apply(spec: &Spec, config: FleetConfig) -> FleetConfig {
@@ -25,4 +26,14 @@ pub(crate) fn apply(spec: &Spec, config: FleetConfig) -> FleetConfig {
     }
     let slow = (events.slow > 0).then_some(Slow { replicas: events.slow, factor: events.slow_factor });
     FleetConfig { seed: spec.seed, telemetry, changes, slow, ..config }
+}
+
+/// A tick replica's settings.
+pub(crate) fn tick(spec: &TickSpec) -> TickConfig {
+    TickConfig {
+        tick: Nanos::from_secs(spec.tick_s),
+        prefixes: spec.prefixes,
+        hit_ticks: spec.hit_ticks,
+        miss_ticks: spec.miss_ticks,
+    }
 }

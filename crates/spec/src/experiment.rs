@@ -28,6 +28,8 @@ pub struct Spec {
     pub workload: WorkloadSpec,
     /// One replica's engine; every replica is alike.
     pub engine: EngineSpec,
+    /// One replica of a run in ticks; every replica is alike.
+    pub tick: TickSpec,
     /// How signals reach the routers.
     pub routing: RoutingSpec,
     /// What happens to the fleet on the way.
@@ -52,6 +54,7 @@ impl Default for Spec {
             ],
             workload: WorkloadSpec::default(),
             engine: EngineSpec::default(),
+            tick: TickSpec::default(),
             routing: RoutingSpec::default(),
             events: EventsSpec::default(),
             slo: SloSpec::default(),
@@ -107,6 +110,12 @@ pub struct EngineSpec {
     pub prefix_cache: bool,
     /// Share of the pool that admission leaves free, 0 to 0.5.
     pub watermark: f64,
+    /// Adapters (LoRA) held at once; 0: they cost nothing and are always there.
+    pub adapter_slots: u32,
+    /// KV blocks that the memory of one slot takes from the pool for good.
+    pub adapter_blocks: u32,
+    /// Time to load an adapter, seconds, charged to the step that needs it.
+    pub adapter_load_s: f64,
 }
 
 impl Default for EngineSpec {
@@ -121,7 +130,30 @@ impl Default for EngineSpec {
             one_prefill: false,
             prefix_cache: true,
             watermark: 0.0,
+            adapter_slots: 0,
+            adapter_blocks: 8,
+            adapter_load_s: 0.1,
         }
+    }
+}
+
+/// The teaching replica: it remembers a few prefixes, and a request takes a whole number of ticks. No blocks, no batch, no model.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TickSpec {
+    /// Length of a tick, seconds.
+    pub tick_s: f64,
+    /// Prefixes remembered; the one used longest ago is forgotten first.
+    pub prefixes: u32,
+    /// Ticks of a request whose prefix is remembered.
+    pub hit_ticks: u32,
+    /// Ticks of any other request.
+    pub miss_ticks: u32,
+}
+
+impl Default for TickSpec {
+    fn default() -> Self {
+        TickSpec { tick_s: 0.1, prefixes: 3, hit_ticks: 1, miss_ticks: 2 }
     }
 }
 
@@ -244,6 +276,8 @@ pub enum ExecutionMode {
     Priced,
     /// TinyGPT computes every step.
     Tinygpt,
+    /// No steps at all: replicas that remember a few prefixes and count ticks, for teaching.
+    Tick,
 }
 
 /// Coefficients of `step = a + b·uncached prefill tokens + c·Σ(new token × its context)

@@ -60,7 +60,11 @@ fn refusals_say_what_would_do() {
     assert!(message("seed", "seven").contains("accepted is a number"));
     assert!(message("replicas", "0").contains("from 1 to 512"));
     assert!(message("replicas", "2.5").contains("whole number"));
-    assert!(message("execution.mode", "fast").contains("priced or tinygpt"), "{}", message("execution.mode", "fast"));
+    assert!(
+        message("execution.mode", "fast").contains("one of priced, tinygpt, tick"),
+        "{}",
+        message("execution.mode", "fast")
+    );
     assert!(message("engine", "1").contains("group"));
     assert!(message("engine.prefix_cache", "maybe").contains("on and off"));
     assert!(message("policies.9.params.guard", "1").contains("policies"));
@@ -129,10 +133,13 @@ prop_compose! {
     fn engines()(
         block_tokens in 1u32..64, blocks in 1u32..4096, max_batch in 1u32..64, extra in 0u32..4096,
         max_context in 1000u32..100_000, switches in any::<[bool; 3]>(), watermark in 0.0..0.5f64,
+        adapters in (0u32..64, 0u32..9, 0.0..9.0f64),
     ) -> EngineSpec {
         EngineSpec {
             block_tokens, blocks, max_batch, token_budget: max_batch + extra, max_context,
             chunked_prefill: switches[0], one_prefill: switches[1], prefix_cache: switches[2], watermark,
+            // What the slots take must leave something of the pool.
+            adapter_slots: adapters.0, adapter_blocks: adapters.1.min((blocks - 1) / adapters.0.max(1)), adapter_load_s: adapters.2,
         }
     }
 }

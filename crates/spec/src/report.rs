@@ -55,7 +55,7 @@ pub struct WorkloadReport {
 /// What steps were charged.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CostReport {
-    /// `preset:<name>`, `custom`, `fitted` or `measured`.
+    /// `preset:<name>`, `custom`, `ticks`, `fitted` or `measured`.
     pub source: String,
     /// The device that computed, in words; `none (priced)` for a priced run.
     pub device: String,

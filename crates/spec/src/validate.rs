@@ -99,6 +99,13 @@ pub const LIMITS: &[Limit] = &[
     whole("engine.token_budget", 1, 1_000_000, "tokens"),
     whole("engine.max_context", 2, 2_000_000, "tokens"),
     real("engine.watermark", 0.0, 0.5, ""),
+    whole("engine.adapter_slots", 0, 1024, ""),
+    whole("engine.adapter_blocks", 0, 1_000_000, "blocks"),
+    real("engine.adapter_load_s", 0.0, 3600.0, "s"),
+    real("tick.tick_s", 0.000_001, 3600.0, "s"),
+    whole("tick.prefixes", 1, 100_000, ""),
+    whole("tick.hit_ticks", 1, 10_000, "ticks"),
+    whole("tick.miss_ticks", 1, 10_000, "ticks"),
     whole("routing.routers", 1, 64, ""),
     real("routing.scrape_s", 0.0, 3600.0, "s"),
     real("routing.event_delay_s", 0.0, 3600.0, "s"),
@@ -218,6 +225,12 @@ impl Spec {
             );
             return Err(SpecError::new("engine.token_budget", e.token_budget, accepted));
         }
+        let slots = u64::from(e.adapter_slots) * u64::from(e.adapter_blocks);
+        if slots >= u64::from(e.blocks) {
+            let found = format!("{} blocks for each of {} slots", e.adapter_blocks, e.adapter_slots);
+            let accepted = format!("accepted are fewer blocks in all than engine.blocks, which is {}", e.blocks);
+            return Err(SpecError::new("engine.adapter_blocks", found, accepted));
+        }
         let longest = self.longest_request();
         if longest > u64::from(e.max_context) {
             let accepted = format!("accepted is at least {longest}, the longest prompt plus output of the workload");
@@ -247,6 +260,10 @@ impl Spec {
             let found = format!("a set of numbers next to execution.cost={}", x.cost);
             let accepted = "add execution.cost=custom to have steps charged by them";
             return Err(SpecError::new("execution.coefficients", found, accepted));
+        }
+        if self.tick.miss_ticks < self.tick.hit_ticks {
+            let accepted = format!("accepted is at least tick.hit_ticks, which is {}", self.tick.hit_ticks);
+            return Err(SpecError::new("tick.miss_ticks", self.tick.miss_ticks, accepted));
         }
         if x.mode == ExecutionMode::Tinygpt {
             let e = &self.engine;

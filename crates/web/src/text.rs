@@ -110,6 +110,7 @@ texts! {
     GROUP_SLO = "What counts as good";
     MODE = "Steps are";
     MODE_PRICED = "priced, no model";
+    MODE_TICK = "ticks: a few prefixes a replica";
     MODE_AUTO = "TinyGPT, fastest device";
     MODE_CPU = "TinyGPT on the CPU";
     MODE_GPU = "TinyGPT on WebGPU";
@@ -292,13 +293,16 @@ pub(crate) fn reads_and_fails(info: &PolicyInfo) -> String {
 pub(crate) fn mode_help(mode: &str, webgpu: bool) -> String {
     let words = match mode {
         "priced" => "A cost model alone moves the clock. A whole run takes a moment.",
+        "tick" => {
+            "No model and no blocks: a replica remembers a few prefixes, and a request takes one tick if its prefix is among them, two if not."
+        }
         "cpu" => "A real transformer, with random weights, computes every step on the CPU. A run takes a minute or so.",
         "webgpu" => {
             "A real transformer, with random weights, computes every step on the GPU. Its worker is about 2 MB."
         }
         _ => "A real transformer, with random weights, computes every step on whichever device is the faster one here.",
     };
-    if webgpu || mode == "priced" || mode == "cpu" {
+    if webgpu || matches!(mode, "priced" | "tick" | "cpu") {
         words.to_owned()
     } else {
         format!("{words} {NO_WEBGPU} The CPU takes over.")

@@ -42,6 +42,7 @@ impl Request {
             output_tokens: self.output_tokens,
             ignore_eos: self.ignore_eos,
             sampling: self.sampling,
+            adapter: self.adapter,
             tenant: self.tenant,
             output_seed: self.output_seed,
         }

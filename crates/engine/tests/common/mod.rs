@@ -29,6 +29,7 @@ pub fn configs(materialise: bool) -> impl Strategy<Value = EngineConfig> {
         watermark_blocks: watermark.min(blocks - 1),
         materialise,
         end_of_text: 257,
+        adapter_slots: 0,
         kv_changes: false,
     })
 }
@@ -64,6 +65,7 @@ impl Wish {
             output_tokens: self.output,
             ignore_eos: self.ignore_eos,
             sampling: Sampling { seed: id, ..Sampling::default() },
+            adapter: None,
             tenant: self.group,
             output_seed: u64::from(self.variant),
         }

@@ -84,6 +84,7 @@ fn picture(replica: &Replica, flights: &Flights, now: Nanos) -> ReplicaFrame {
         }
         Model::Tick(tick) => {
             let job = |(id, prompt_tokens, max_tokens)| Pill { prompt_tokens, max_tokens, ..known(id, flights) };
+            let prefix = |(tenant, used)| BlockCell { tenant: Some(tenant), used, shared: false, cached: true };
             let served = |(id, prompt_tokens, max_tokens, cached_tokens)| Pill {
                 cached_tokens,
                 ..job((id, prompt_tokens, max_tokens))
@@ -92,6 +93,7 @@ fn picture(replica: &Replica, flights: &Flights, now: Nanos) -> ReplicaFrame {
                 waiting: tick.waiting().take(WAITING).map(job).collect(),
                 waiting_total: tick.waiting().len() as u32,
                 running: tick.serving().map(served).into_iter().collect(),
+                blocks: tick.memory().map(|held| held.map_or_else(BlockCell::default, prefix).pack()).collect(),
                 ..frame
             }
         }

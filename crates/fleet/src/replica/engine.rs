@@ -303,6 +303,9 @@ impl ReplicaModel for EngineReplica {
         let computed = self.engine.running().map(|sequence| u64::from(sequence.computed_tokens)).sum::<u64>();
         let queued = self.engine.waiting().map(|sequence| u64::from(sequence.prompt_tokens)).sum::<u64>();
         into.tokens = computed + queued;
+        into.adapters.clear();
+        into.adapters.extend_from_slice(self.engine.adapters());
+        into.adapters.sort();
     }
 
     fn stats(&self) -> ReplicaStats {

@@ -56,8 +56,8 @@ impl TickConfig {
 #[serde(deny_unknown_fields)]
 pub(crate) struct TickReplica {
     config: TickConfig,
-    /// Remembered prefixes, the one used last at the end.
-    remembered: Vec<BlockKey>,
+    /// Remembered prefixes and who used each first, the one used last at the end.
+    remembered: Vec<(BlockKey, u32)>,
     waiting: VecDeque<Job>,
     serving: Option<Served>,
     events: Vec<EngineEvent>,
@@ -70,6 +70,7 @@ struct Job {
     id: SequenceId,
     arrived: Nanos,
     prefix: Option<BlockKey>,
+    tenant: u32,
     prompt_tokens: u32,
     output_tokens: u32,
     max_tokens: u32,
@@ -109,16 +110,24 @@ impl TickReplica {
         Some((id, prompt_tokens, max_tokens, if served.hit { reused(&served.job) } else { 0 }))
     }
 
+    /// What it remembers, longest unused first: who used it first, and whether it is in use now. As many as it can remember; the rest
+    /// are empty.
+    pub(crate) fn memory(&self) -> impl Iterator<Item = Option<(u32, bool)>> {
+        let serving = self.serving.and_then(|served| served.job.prefix);
+        let known = self.remembered.iter().map(move |&(prefix, tenant)| Some((tenant, Some(prefix) == serving)));
+        known.chain(std::iter::repeat(None)).take(self.config.prefixes as usize)
+    }
+
     /// Remembers `prefix` as the one used last: was it remembered already?
-    fn touch(&mut self, prefix: BlockKey) -> bool {
-        let found = self.remembered.iter().position(|known| *known == prefix);
+    fn touch(&mut self, prefix: BlockKey, tenant: u32) -> bool {
+        let found = self.remembered.iter().position(|(known, _)| *known == prefix);
         if let Some(at) = found {
             self.remembered.remove(at);
         } else if self.remembered.len() == self.config.prefixes as usize {
             self.remembered.remove(0);
             self.totals.evictions += 1;
         }
-        self.remembered.push(prefix);
+        self.remembered.push((prefix, tenant));
         found.is_some()
     }
 }
@@ -135,12 +144,12 @@ fn prefix(prompt: &Prompt) -> Option<BlockKey> {
 
 impl ReplicaModel for TickReplica {
     fn submit(&mut self, now: Nanos, request: SequenceRequest) -> Result<(), Refusal> {
-        let SequenceRequest { id, output_tokens, max_tokens, .. } = request;
+        let SequenceRequest { id, tenant, output_tokens, max_tokens, .. } = request;
         if output_tokens == 0 || output_tokens > max_tokens {
             return Err(Refusal::OutputLength { output_tokens, max_tokens });
         }
         let (prefix, prompt_tokens) = (prefix(&request.prompt), request.prompt.len);
-        self.waiting.push_back(Job { id, arrived: now, prefix, prompt_tokens, output_tokens, max_tokens });
+        self.waiting.push_back(Job { id, arrived: now, prefix, tenant, prompt_tokens, output_tokens, max_tokens });
         Ok(())
     }
 
@@ -148,7 +157,7 @@ impl ReplicaModel for TickReplica {
         if self.serving.is_none()
             && let Some(job) = self.waiting.pop_front()
         {
-            let hit = job.prefix.is_some_and(|prefix| self.touch(prefix));
+            let hit = job.prefix.is_some_and(|prefix| self.touch(prefix, job.tenant));
             let ticks = if hit { self.config.hit_ticks } else { self.config.miss_ticks };
             let end = Nanos(now.0 + u64::from(ticks) * self.config.tick.0);
             self.serving = Some(Served { job, start: now, end, hit });
@@ -183,7 +192,7 @@ impl ReplicaModel for TickReplica {
     }
 
     fn cached_tokens(&self, asked: &Prompt) -> u32 {
-        let known = prefix(asked).is_some_and(|prefix| self.remembered.contains(&prefix));
+        let known = prefix(asked).is_some_and(|prefix| self.remembered.iter().any(|(known, _)| *known == prefix));
         if known { asked.len.saturating_sub(1) } else { 0 }
     }
 

@@ -22,7 +22,14 @@ pub fn cost() -> CostModel {
 
 /// The same a million times faster: steps of a few nanoseconds.
 pub fn tiny_cost() -> CostModel {
-    CostModel { step: 2000, prefill_token: 80, prefill_context: 0, decode_sequence: 900, decode_context: 2 }
+    CostModel {
+        step: 2000,
+        prefill_token: 80,
+        prefill_context: 0,
+        decode_sequence: 900,
+        decode_context: 2,
+        adapter_load: 7000,
+    }
 }
 
 pub fn engine(spec: EngineSpec) -> EngineConfig {

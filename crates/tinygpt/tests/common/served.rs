@@ -36,6 +36,7 @@ pub fn settings() -> [(&'static str, EngineConfig); 3] {
         watermark_blocks: 0,
         materialise: true,
         end_of_text: 257,
+        adapter_slots: 0,
         kv_changes: false,
     };
     let plain =
@@ -71,6 +72,7 @@ pub async fn serve<K: Kernels>(kernels: K, config: EngineConfig, sampled: bool) 
                 output_tokens: OUTPUT,
                 ignore_eos: true,
                 sampling: Sampling { temperature, top_k: 40, top_p: 0.95, seed: index as u64 },
+                adapter: None,
                 tenant: 0,
                 output_seed: 0,
             };

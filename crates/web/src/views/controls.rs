@@ -107,7 +107,7 @@ fn Setting(info: ParamInfo) -> impl IntoView {
 fn Execution() -> impl IntoView {
     let app = App::here();
     let mode = Memo::new(move |_| app.draft.with(|draft| mode_of(draft.execution.mode, draft.execution.device)));
-    let live = move || mode.get() != "priced";
+    let live = move || !matches!(mode.get(), "priced" | "tick");
     let costs = Memo::new(move |_| app.catalog.with(|c| c.as_ref().map(|c| c.costs.clone()).unwrap_or_default()));
     let cost = Memo::new(move |_| {
         let name = app.draft.with(|draft| draft.execution.cost.clone());
@@ -147,6 +147,7 @@ fn Execution() -> impl IntoView {
                     <span class="param-control">
                         <select id="set-mode" data-testid="mode" aria-describedby="set-mode-help" prop:value=mode on:change=move |event| choose(event_target_value(&event))>
                             <option value="priced">{text::MODE_PRICED}</option>
+                            <option value="tick">{text::MODE_TICK}</option>
                             <option value="auto">{text::MODE_AUTO}</option>
                             <option value="cpu">{text::MODE_CPU}</option>
                             <option value="webgpu">{text::MODE_GPU}</option>
@@ -211,6 +212,7 @@ fn Settings(keys: fn(&str) -> bool) -> impl IntoView {
 fn mode_of(mode: ExecutionMode, device: DeviceChoice) -> &'static str {
     match (mode, device) {
         (ExecutionMode::Priced, _) => "priced",
+        (ExecutionMode::Tick, _) => "tick",
         (ExecutionMode::Tinygpt, DeviceChoice::Auto) => "auto",
         (ExecutionMode::Tinygpt, DeviceChoice::Cpu) => "cpu",
         (ExecutionMode::Tinygpt, DeviceChoice::Webgpu) => "webgpu",
@@ -220,6 +222,7 @@ fn mode_of(mode: ExecutionMode, device: DeviceChoice) -> &'static str {
 fn execution_of(name: &str) -> Option<(ExecutionMode, DeviceChoice)> {
     match name {
         "priced" => Some((ExecutionMode::Priced, DeviceChoice::Auto)),
+        "tick" => Some((ExecutionMode::Tick, DeviceChoice::Auto)),
         "auto" => Some((ExecutionMode::Tinygpt, DeviceChoice::Auto)),
         "cpu" => Some((ExecutionMode::Tinygpt, DeviceChoice::Cpu)),
         "webgpu" => Some((ExecutionMode::Tinygpt, DeviceChoice::Webgpu)),
@@ -233,7 +236,7 @@ mod tests {
 
     #[test]
     fn every_mode_comes_back_as_itself() {
-        for name in ["priced", "auto", "cpu", "webgpu"] {
+        for name in ["priced", "tick", "auto", "cpu", "webgpu"] {
             let (mode, device) = execution_of(name).expect("a mode");
             assert_eq!(mode_of(mode, device), name);
         }
