@@ -22,3 +22,24 @@ pageTest(
     await shotsOf(page, "live-cpu");
   },
 );
+
+pageTest(
+  "readings of a hidden tab are dropped and taken again when it is seen",
+  { path: "#preset=book-trace", timeout: MINUTE, reducedMotion: "reduce" },
+  async ({ page }) => {
+    const hide = (hidden) =>
+      page.evaluate((value) => {
+        Object.defineProperty(document, "hidden", { configurable: true, get: () => value });
+        document.dispatchEvent(new Event("visibilitychange"));
+      }, hidden);
+    await hide(true);
+    await page.getByTestId("run").click();
+    await endedWell(page);
+    // The CPU is measured by itself once a result stands; give it the time that this takes.
+    await page.waitForFunction(() => document.querySelector("[data-testid=device] button")?.disabled === true);
+    await page.waitForFunction(() => document.querySelector("[data-testid=device] button")?.disabled === false, undefined, { timeout: 30_000 });
+    assert.equal(await page.getByTestId("device-cpu").count(), 0, "a reading of a hidden tab was kept");
+    await hide(false);
+    await page.getByTestId("device-cpu").waitFor({ timeout: 30_000 });
+  },
+);

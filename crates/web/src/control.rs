@@ -116,6 +116,9 @@ pub(crate) fn measure(app: App, host: Host) {
     if app.measuring.with_untracked(|measuring| measuring.contains(&host)) {
         return;
     }
+    if env::hidden() {
+        app.spoilt.update_value(|spoilt| spoilt.push(host));
+    }
     app.measuring.update(|measuring| measuring.push(host));
     post(app, host, &ToWorker::Measure { allow_software: true });
 }
@@ -217,7 +220,32 @@ fn measure_quietly(app: App) {
     }
 }
 
+/// The tab was hidden, or is seen again: what is being measured is spoilt, and what was spoilt is measured again.
+pub(crate) fn visibility_changed(app: App, hidden: bool) {
+    let measuring = app.measuring.get_untracked();
+    if hidden {
+        app.spoilt.update_value(|spoilt| {
+            let fresh: Vec<Host> = measuring.into_iter().filter(|host| !spoilt.contains(host)).collect();
+            spoilt.extend(fresh);
+        });
+    } else {
+        let again: Vec<Host> =
+            app.spoilt.with_value(|spoilt| spoilt.iter().copied().filter(|host| !measuring.contains(host)).collect());
+        app.spoilt.update_value(|spoilt| spoilt.retain(|host| measuring.contains(host)));
+        again.into_iter().for_each(|host| measure(app, host));
+    }
+}
+
 fn measured(app: App, host: Host, devices: Vec<DeviceReport>) {
+    let spoilt = app.spoilt.with_value(|spoilt| spoilt.contains(&host));
+    if spoilt && devices.iter().all(|device| device.error.is_none()) {
+        app.measuring.update(|measuring| measuring.retain(|measured| *measured != host));
+        if !env::hidden() {
+            app.spoilt.update_value(|spoilt| spoilt.retain(|other| *other != host));
+            measure(app, host);
+        }
+        return;
+    }
     app.measuring.update(|measuring| measuring.retain(|measured| *measured != host));
     app.devices.update(|known| {
         for device in devices {

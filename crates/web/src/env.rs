@@ -21,6 +21,20 @@ pub(crate) fn watch_media(query: &str, on_change: impl Fn(bool) + 'static) {
     listen_to_list(&list, listener);
 }
 
+/// Hears whether the tab is hidden, at each change.
+pub(crate) fn watch_hidden(on_change: impl Fn(bool) + 'static) {
+    let Some(document) = window().and_then(|window| window.document()) else { return };
+    let listener: Closure<dyn FnMut()> = Closure::new(move || on_change(hidden()));
+    let _ = document.add_event_listener_with_callback("visibilitychange", listener.as_ref().unchecked_ref());
+    // Lives as long as the page.
+    listener.forget();
+}
+
+/// The tab is hidden now.
+pub(crate) fn hidden() -> bool {
+    window().and_then(|window| window.document()).is_some_and(|document| document.hidden())
+}
+
 fn listen_to_list(list: &MediaQueryList, listener: Closure<dyn FnMut()>) {
     let _ = list.add_event_listener_with_callback("change", listener.as_ref().unchecked_ref());
     // Lives as long as the page.

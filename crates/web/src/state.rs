@@ -36,6 +36,8 @@ pub(crate) struct App {
     pub devices: RwSignal<Vec<DeviceReport>>,
     /// Devices being measured.
     pub measuring: RwSignal<Vec<Host>>,
+    /// Devices whose readings were dropped because the tab was hidden meanwhile: browsers slow a hidden tab down.
+    pub spoilt: StoredValue<Vec<Host>>,
     /// The open story.
     pub story: RwSignal<Option<Story>>,
     /// Charts as they came, by position in [`CHARTS`].
@@ -273,6 +275,7 @@ impl App {
             },
             devices: RwSignal::new(Vec::new()),
             measuring: RwSignal::new(Vec::new()),
+            spoilt: StoredValue::new(Vec::new()),
             story: RwSignal::new(None),
             charts: std::array::from_fn(|_| RwSignal::new(None)),
             committed: StoredValue::new_local(String::new()),

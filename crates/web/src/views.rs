@@ -20,7 +20,7 @@ mod tenants;
 
 use crate::link::Host;
 use crate::state::{App, Phase};
-use crate::{address, control, keys, look, playback, text};
+use crate::{address, control, env, keys, look, playback, text};
 use leptos::prelude::*;
 
 /// The page.
@@ -29,6 +29,7 @@ pub(crate) fn Page() -> impl IntoView {
     let app = App::new();
     provide_context(app);
     look::watch(app);
+    env::watch_hidden(move |hidden| control::visibility_changed(app, hidden));
     playback::watch(app);
     address::watch(app);
     keys::watch(app);
