@@ -198,4 +198,6 @@ impl Choice {
 }
 
 #[cfg(test)]
+mod moves;
+#[cfg(test)]
 pub(crate) mod testing;

@@ -95,23 +95,6 @@ mod tests {
         assert!(bench.scores.is_empty());
     }
 
-    /// A remainder modulo n agrees with the one modulo n + 1 for n of the n(n + 1) pairs of remainders, so 1/(n + 1) stay and the rest moves.
-    #[test]
-    fn nearly_everything_moves_when_one_joins() {
-        for n in [2u32, 4, 9] {
-            let mut bench = Bench::new(PolicySpec::named(NAME).with("guard", 0.0), n + 1);
-            let mut homes = |n: u32| -> Vec<u32> {
-                bench.replicas(&(0..n).collect::<Vec<_>>());
-                (0..3000).map(|seed| bench.pick(&prompt(&tokens(seed)))).collect()
-            };
-            let (before, after) = (homes(n), homes(n + 1));
-            let moved = before.iter().zip(&after).filter(|(before, after)| before != after).count() as f64 / 3000.0;
-            let expected = f64::from(n) / f64::from(n + 1);
-            // Standard deviation at most 0.0086.
-            assert!((moved - expected).abs() < 0.035, "{moved} of {expected} moved from {n} to {}", n + 1);
-        }
-    }
-
     #[test]
     fn the_guard_acts_above_its_ratio() {
         let ids = tokens(3);
