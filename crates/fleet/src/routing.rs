@@ -30,6 +30,7 @@ mod power_of_two;
 mod prefix;
 mod prefix_affinity;
 mod prefix_modulo;
+mod production_stack_loadaware;
 mod production_stack_prefixaware;
 mod qps;
 mod radix;
