@@ -42,6 +42,7 @@ mod round_robin;
 mod scoring;
 mod session_sticky;
 mod sglang_cache_aware;
+mod smg_least_load;
 mod smg_prefix_hash;
 mod text;
 mod ties;
