@@ -30,7 +30,6 @@ mod power_of_two;
 mod prefix;
 mod prefix_affinity;
 mod prefix_modulo;
-mod production_stack_loadaware;
 mod production_stack_prefixaware;
 mod qps;
 mod radix;
@@ -42,7 +41,6 @@ mod round_robin;
 mod scoring;
 mod session_sticky;
 mod sglang_cache_aware;
-mod smg_least_load;
 mod smg_prefix_hash;
 mod text;
 mod ties;
@@ -168,6 +166,8 @@ pub struct RequestView<'a> {
     pub prompt: &'a Prompt,
     /// Where the first user message begins in it, tokens: what stands before is the system prompt.
     pub user_at: u32,
+    /// Length of that first user message, tokens. Later turns of a conversation stand behind it.
+    pub user_tokens: u32,
     /// Output budget, tokens.
     pub max_tokens: u32,
     /// Which try this is, from 1.

@@ -6,8 +6,11 @@ mod common;
 
 use common::*;
 use proptest::prelude::*;
-use servelab_fleet::{FleetConfig, RequestRecord};
-use servelab_spec::experiment::{AgentTreeSpec, EngineSpec, LongShortSpec, PolicySpec, SessionsSpec, WorkloadSpec};
+use servelab_engine::Nanos;
+use servelab_fleet::{Fleet, FleetConfig, RequestRecord};
+use servelab_spec::experiment::{
+    AgentTreeSpec, EngineSpec, LongShortSpec, MultiTenantSpec, PolicySpec, SessionsSpec, WorkloadSpec,
+};
 use servelab_workload::{Request, Source, Workload, survey};
 use std::collections::BTreeMap;
 
@@ -31,7 +34,7 @@ fn requests(source: &Source) -> Vec<Request> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(12))]
+    #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..Default::default() })]
     /// Each turn but a session's first finds every full block of its history: the prompt before and the answer to it, of which the last
     /// token was never read.
     #[test]
@@ -66,6 +69,60 @@ proptest! {
             if request.prompt.len > shared {
                 prop_assert!(record.cached_tokens >= shared / block_tokens * block_tokens);
             }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: cases(4, 200), failure_persistence: None, ..Default::default() })]
+    /// Under any policy, on caches that are too small: every request ends once, and a fleet saved on the way goes on byte for byte.
+    #[test]
+    fn every_kind_of_workload_is_served_and_resumed(
+        seed in 0u64..1 << 53,
+        policy in any_policy(),
+        kind in prop::sample::select(&WorkloadSpec::KINDS[..]),
+        events in 0u32..400,
+    ) {
+        let workload = match WorkloadSpec::of_kind(kind).unwrap() {
+            WorkloadSpec::MultiTenant(w) => WorkloadSpec::MultiTenant(MultiTenantSpec { requests: 50, adapters: 3, ..w }),
+            WorkloadSpec::Sessions(w) => WorkloadSpec::Sessions(SessionsSpec { requests: 50, ..w }),
+            WorkloadSpec::AgentTree(w) => WorkloadSpec::AgentTree(AgentTreeSpec { requests: 50, ..w }),
+            WorkloadSpec::LongShort(w) => WorkloadSpec::LongShort(LongShortSpec { requests: 50, ..w }),
+            book => book,
+        };
+        let source = Source::new(&workload, seed, 16, 12.0).unwrap();
+        let spec = EngineSpec { blocks: 160, ..EngineSpec::default() };
+        let mut whole = fleet(FleetConfig::priced(3, engine(spec), cost()), source.clone(), &policy);
+        whole.poll(Nanos::MAX, events);
+        let saved = serde_json::to_string(&whole.save()).unwrap();
+        let mut restored = Fleet::restore(serde_json::from_str(&saved).unwrap()).unwrap();
+        let records = finish(&mut whole);
+        prop_assert_eq!(&finish(&mut restored), &records);
+        let mut ended: Vec<u32> = records.iter().map(|record| record.index).collect();
+        ended.sort();
+        prop_assert_eq!(ended, (0..source.total()).collect::<Vec<_>>());
+        prop_assert!(reuse(&whole).0 <= survey(&source).ceiling_hit_tokens);
+    }
+}
+
+/// Policies that read the first user message, or the session, find the same in every turn: on an idle fleet nothing drives a conversation
+/// from its home.
+#[test]
+fn an_idle_fleet_keeps_a_conversation_where_it_began() {
+    for seed in 1..=4 {
+        let sizes = SessionsSpec { requests: 120, ..Default::default() };
+        let source = Source::new(&WorkloadSpec::Sessions(sizes), seed, 16, 1.0).unwrap();
+        let requests = requests(&source);
+        for policy in ["kubeai_prefix_hash", "session_sticky"] {
+            let config = FleetConfig::priced(4, engine(EngineSpec::default()), tiny_cost());
+            let mut fleet = fleet(config, source.clone(), &PolicySpec::named(policy));
+            let mut homes: BTreeMap<u64, Option<u32>> = BTreeMap::new();
+            for record in finish(&mut fleet) {
+                let session = requests[record.index as usize].session.unwrap();
+                assert_eq!(*homes.entry(session).or_insert(record.replica), record.replica, "{policy}");
+            }
+            let used: std::collections::BTreeSet<_> = homes.values().collect();
+            assert_eq!(used.len(), 4, "{policy} spreads conversations");
         }
     }
 }

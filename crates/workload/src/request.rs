@@ -18,6 +18,8 @@ pub struct Request {
     pub prompt: Prompt,
     /// Where the first user message begins in the prompt, tokens: what stands before is the system prompt.
     pub user_at: u32,
+    /// Length of that first user message, tokens.
+    pub user_tokens: u32,
     /// Output budget the client states, tokens.
     pub max_tokens: u32,
     /// True output length, tokens, `1..=max_tokens`. Never shown to a policy.

@@ -56,6 +56,7 @@ fn view(request: &Request, attempt: u32) -> RequestView<'_> {
         adapter: request.adapter,
         prompt: &request.prompt,
         user_at: request.user_at,
+        user_tokens: request.user_tokens,
         max_tokens: request.max_tokens,
         attempt,
     }

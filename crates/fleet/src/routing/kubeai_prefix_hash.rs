@@ -71,8 +71,9 @@ struct KubeaiPrefixHash {
 impl KubeaiPrefixHash {
     fn key(&self, ctx: &RouteContext<'_>) -> u64 {
         let adapter = ctx.request.adapter.map_or(KEY, |adapter| mix(KEY, u64::from(adapter) + 1));
+        let chars = self.prefix_chars.min(ctx.request.user_tokens);
         chars_from(ctx.request.prompt, ctx.block_tokens, ctx.request.user_at)
-            .take(self.prefix_chars as usize)
+            .take(chars as usize)
             .fold(adapter, |key, char| mix(key, u64::from(char) + 1))
     }
 
@@ -198,6 +199,15 @@ mod tests {
                 "system prompt and what follows 100 characters do not count"
             );
             assert_eq!(home(&a, at, Some(3)), home(&b, 23, Some(3)));
+            // A message of less than 100 characters ends where it ends, whatever a later turn adds behind it.
+            let short = |prompt| {
+                let user = RequestView { user_at: at, user_tokens: 12, ..Bench::request(prompt) };
+                Bench::of(NAME, 64).choose(user)
+            };
+            assert_eq!(
+                short(&text(&format!("{system}how are you?"))),
+                short(&text(&format!("{system}how are you? fine")))
+            );
             let c = text(&format!("{system}{}", question.replace('?', "!")));
             apart.0 += u32::from(home(&a, at, None) != home(&c, at, None));
             apart.1 += u32::from(home(&a, at, None) != home(&a, at, Some(0)));

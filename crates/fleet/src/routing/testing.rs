@@ -81,9 +81,19 @@ impl Bench {
         self.index.receive(self.now);
     }
 
-    /// A request of tenant 0 for this prompt, the user's message beginning at once.
+    /// A request of tenant 0 for this prompt, all of it the user's message.
     pub(crate) fn request<'a>(prompt: &'a Prompt) -> RequestView<'a> {
-        RequestView { index: 0, tenant: 0, session: None, adapter: None, prompt, user_at: 0, max_tokens: 8, attempt: 1 }
+        RequestView {
+            index: 0,
+            tenant: 0,
+            session: None,
+            adapter: None,
+            prompt,
+            user_at: 0,
+            user_tokens: prompt.len,
+            max_tokens: 8,
+            attempt: 1,
+        }
     }
 
     /// Routes a request, without sending it.

@@ -206,7 +206,8 @@ pub struct SessionsSpec {
     pub output_min: u32,
     /// Longest output, tokens.
     pub output_max: u32,
-    /// Arrival rate of turns, in [`RateUnit`].
+    /// Arrival rate of turns, in [`RateUnit`], once sessions overlap: a run begins with nobody there and ends with the last turn of its last
+    /// session, so over the length of a session it rises, and falls off again.
     pub rate: f64,
     /// What `rate` counts.
     pub rate_unit: RateUnit,

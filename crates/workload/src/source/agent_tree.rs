@@ -1,6 +1,7 @@
 //! Tasks that fan out: a first agent, its sub-agents, theirs, each prompt beginning with that of the agent above.
 //!
 //! An agent's prompt is the tenant's system prompt, the description of the task, and a part for every level down to it; it holds no answers.
+//! The task is the first user message of all its agents; what is below adds further ones.
 //! The agents of a task carry the task's number as their session, as a client would send that wants them kept together.
 //!
 //! The loop is open, as that of sessions is: sub-agents start `answer_s` after their parent was sent, each after a delay of its own with mean
@@ -10,7 +11,7 @@
 
 use super::schedule::{Schedule, Slot, nanos};
 use super::{Workload, check};
-use crate::population::{self, Growth, Popularity, Tenant, text_ids};
+use crate::population::{self, Growth, Popularity, Tenant, many_ids};
 use crate::request::Request;
 use servelab_engine::random::Stream;
 use servelab_engine::{Nanos, Sampling};
@@ -120,7 +121,7 @@ impl Tasks {
         let length = draws.task_lengths.split(task.into()).between(sizes.task_min, sizes.task_max);
         let more = length as usize + sizes.depth as usize * sizes.user_max as usize;
         let mut growth = Growth::new(system, more, self.block_tokens);
-        growth.read(text_ids(draws.tasks.split(task.into()), length));
+        growth.read(many_ids(draws.tasks.split(task.into()), length));
         self.instruct(&mut growth, task, agent);
         let output_tokens = of(&draws.outputs, task, agent).between(sizes.output_min, sizes.output_max);
         let seed = of(&draws.samples, task, agent).next_u64() >> 11;
@@ -131,6 +132,7 @@ impl Tasks {
             arrival: at,
             prompt: growth.into_prompt(),
             user_at: system.len(),
+            user_tokens: length,
             max_tokens: sizes.output_max,
             output_tokens,
             ignore_eos: true,
@@ -145,7 +147,7 @@ impl Tasks {
         let Some(before) = agent.checked_sub(1) else { return };
         self.instruct(growth, task, before / self.sizes.branches);
         let len = of(&self.draws.user_lengths, task, agent).between(self.sizes.user_min, self.sizes.user_max);
-        growth.read(text_ids(of(&self.draws.users, task, agent), len));
+        growth.read(many_ids(of(&self.draws.users, task, agent), len));
     }
 }
 

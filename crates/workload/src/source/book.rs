@@ -90,14 +90,15 @@ impl Workload for BookTrace {
 
     fn request_again(&self, index: u32) -> Option<Request> {
         let &(arrival, tenant, user, output) = ROWS.get(index as usize)?;
-        let user = text_ids(self.users.split(u64::from(index)), user);
+        let text = text_ids(self.users.split(u64::from(index)), user);
         Some(Request {
             index,
             tenant,
             session: None,
             arrival: Nanos(u64::from(arrival) * 100_000),
-            prompt: self.tenants[tenant as usize].prompt(user, self.block_tokens),
+            prompt: self.tenants[tenant as usize].prompt(text, self.block_tokens),
             user_at: self.tenants[tenant as usize].len(),
+            user_tokens: user,
             max_tokens: output,
             output_tokens: output,
             ignore_eos: true,

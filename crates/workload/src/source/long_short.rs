@@ -101,13 +101,15 @@ impl Workload for LongShort {
         let document = all.which.split(at).below(sizes.documents.into()) as usize;
         let beginning = if long { &all.documents[document] } else { &all.nothing };
         let user = all.user_lengths.split(at).between(sizes.user_min, sizes.user_max);
+        let prompt = beginning.prompt(text_ids(all.users.split(at), user), all.block_tokens);
         Some(Request {
             index,
             tenant: if long { LONG } else { SHORT },
             session: None,
             arrival: Nanos::ZERO,
-            prompt: beginning.prompt(text_ids(all.users.split(at), user), all.block_tokens),
             user_at: 0,
+            user_tokens: prompt.len,
+            prompt,
             max_tokens: sizes.output_max,
             output_tokens: all.outputs.split(at).between(sizes.output_min, sizes.output_max),
             ignore_eos: true,

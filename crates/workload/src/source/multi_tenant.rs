@@ -105,15 +105,16 @@ impl Workload for MultiTenant {
         let tenant = drawn.popularity.draw(drawn.whose.split(at));
         let system = &drawn.tenants[tenant as usize];
         let user = drawn.user_lengths.split(at).between(drawn.sizes.user_min, drawn.sizes.user_max);
-        let user = text_ids(drawn.users.split(at), user);
+        let text = text_ids(drawn.users.split(at), user);
         let output_tokens = drawn.outputs.split(at).between(drawn.sizes.output_min, drawn.sizes.output_max);
         Some(Request {
             index,
             tenant,
             session: None,
             arrival: Nanos::ZERO,
-            prompt: system.prompt(user, drawn.block_tokens),
+            prompt: system.prompt(text, drawn.block_tokens),
             user_at: system.len(),
+            user_tokens: user,
             max_tokens: drawn.sizes.output_max,
             output_tokens,
             ignore_eos: true,

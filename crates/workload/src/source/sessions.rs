@@ -13,7 +13,7 @@
 
 use super::schedule::{Schedule, Slot, nanos};
 use super::{Workload, check};
-use crate::population::{self, Growth, Popularity, Tenant, text_ids};
+use crate::population::{self, Growth, Popularity, Tenant, many_ids};
 use crate::request::Request;
 use servelab_engine::random::Stream;
 use servelab_engine::{Nanos, Sampling};
@@ -119,6 +119,10 @@ impl Conversations {
         of(&self.draws.output_lengths, session, turn).between(self.sizes.output_min, self.sizes.output_max)
     }
 
+    fn user(&self, session: u32, turn: u32) -> u32 {
+        of(&self.draws.user_lengths, session, turn).between(self.sizes.user_min, self.sizes.user_max)
+    }
+
     fn request(&self, index: u32, slot: Slot) -> Request {
         let Slot { at, group: session, member: last } = slot;
         let (sizes, draws) = (&self.sizes, &self.draws);
@@ -127,10 +131,9 @@ impl Conversations {
         let each = sizes.user_max as usize + sizes.output_max as usize;
         let mut growth = Growth::new(system, each * (last as usize + 1), self.block_tokens);
         for turn in 0..=last {
-            let len = of(&draws.user_lengths, session, turn).between(sizes.user_min, sizes.user_max);
-            growth.read(text_ids(of(&draws.users, session, turn), len));
+            growth.read(many_ids(of(&draws.users, session, turn), self.user(session, turn)));
             if turn < last {
-                let ids = text_ids(of(&draws.outputs, session, turn), self.output(session, turn));
+                let ids = many_ids(of(&draws.outputs, session, turn), self.output(session, turn));
                 growth.answer(output_seed(session, turn), ids);
             }
         }
@@ -142,6 +145,7 @@ impl Conversations {
             arrival: at,
             prompt: growth.into_prompt(),
             user_at: system.len(),
+            user_tokens: self.user(session, 0),
             max_tokens: sizes.output_max,
             output_tokens: self.output(session, last),
             ignore_eos: true,
@@ -262,6 +266,7 @@ mod tests {
                 for pair in turns.windows(2) {
                     let (before, after) = (pair[0], pair[1]);
                     prop_assert_eq!((before.tenant, before.user_at), (after.tenant, after.user_at));
+                    prop_assert_eq!(before.user_tokens, after.user_tokens);
                     let user = after.prompt.len - before.prompt.len - before.output_tokens;
                     prop_assert!((sizes.user_min..=sizes.user_max).contains(&user));
                     let ids = |request: &Request| request.prompt.tokens.clone().unwrap();
