@@ -302,6 +302,7 @@ impl ReplicaModel for EngineReplica {
         into.blocks = stats.total_blocks;
         let computed = self.engine.running().map(|sequence| u64::from(sequence.computed_tokens)).sum::<u64>();
         let queued = self.engine.waiting().map(|sequence| u64::from(sequence.prompt_tokens)).sum::<u64>();
+        into.waiting_tokens = queued;
         into.tokens = computed + queued;
         into.adapters.clear();
         into.adapters.extend_from_slice(self.engine.adapters());

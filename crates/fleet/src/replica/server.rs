@@ -163,8 +163,9 @@ impl ReplicaModel for ServerReplica {
         into.waiting = self.waiting.len() as u32;
         into.running = self.serving.len() as u32;
         into.kv_usage = self.serving.len() as f64 / f64::from(self.config.slots);
-        let prompts = self.waiting.iter().chain(self.serving.iter().map(|served| &served.job));
-        into.tokens = prompts.map(|job| u64::from(job.prompt_tokens)).sum();
+        let serving = self.serving.iter().map(|served| u64::from(served.job.prompt_tokens)).sum::<u64>();
+        into.waiting_tokens = self.waiting.iter().map(|job| u64::from(job.prompt_tokens)).sum();
+        into.tokens = into.waiting_tokens + serving;
     }
 
     fn stats(&self) -> ReplicaStats {

@@ -200,8 +200,9 @@ impl ReplicaModel for TickReplica {
         into.waiting = self.waiting.len() as u32;
         into.running = u32::from(self.serving.is_some());
         into.kv_usage = self.remembered.len() as f64 / f64::from(self.config.prefixes);
-        let prompts = self.waiting.iter().chain(self.serving.as_ref().map(|served| &served.job));
-        into.tokens = prompts.map(|job| u64::from(job.prompt_tokens)).sum();
+        let serving = self.serving.as_ref().map_or(0, |served| u64::from(served.job.prompt_tokens));
+        into.waiting_tokens = self.waiting.iter().map(|job| u64::from(job.prompt_tokens)).sum();
+        into.tokens = into.waiting_tokens + serving;
     }
 
     fn stats(&self) -> ReplicaStats {

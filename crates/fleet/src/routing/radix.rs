@@ -181,7 +181,7 @@ impl RadixTree {
     pub(crate) fn touch(&mut self, found: Found, owner: u32) {
         self.epoch += 1;
         let owners = &mut self.nodes[found.node as usize].owners;
-        if self.epoch % 8 == 0
+        if self.epoch.is_multiple_of(8)
             && let Ok(at) = owners.binary_search_by_key(&owner, |owned| owned.owner)
         {
             owners[at].used = self.epoch;

@@ -4,8 +4,8 @@ use super::params::Params;
 use super::{
     Policy, aibrix_prefix_cache, blend, composed, dynamo_kv, envoy_least_request, join_idle_queue, kubeai_prefix_hash,
     least_kv_cache, least_qps, least_requests, least_tokens, llm_d_affinity, llm_d_default, power_of_two,
-    prefix_affinity, prefix_modulo, production_stack_prefixaware, random, ray_prefix_cache_affinity, round_robin,
-    session_sticky, sglang_cache_aware, smg_prefix_hash,
+    prefix_affinity, prefix_modulo, production_stack_loadaware, production_stack_prefixaware, random,
+    ray_prefix_cache_affinity, round_robin, session_sticky, sglang_cache_aware, smg_least_load, smg_prefix_hash,
 };
 use servelab_spec::catalog::PolicyInfo;
 use servelab_spec::experiment::PolicySpec;
@@ -33,6 +33,7 @@ pub static POLICIES: &[Entry] = &[
     envoy_least_request::ENTRY,
     least_qps::ENTRY,
     least_kv_cache::ENTRY,
+    smg_least_load::ENTRY,
     // Affinity.
     session_sticky::ENTRY,
     prefix_modulo::ENTRY,
@@ -41,6 +42,7 @@ pub static POLICIES: &[Entry] = &[
     smg_prefix_hash::ENTRY,
     // Cache-aware.
     production_stack_prefixaware::ENTRY,
+    production_stack_loadaware::ENTRY,
     sglang_cache_aware::LAUNCHER,
     sglang_cache_aware::LIBRARY,
     aibrix_prefix_cache::ENTRY,

@@ -18,7 +18,7 @@ const NAME: &str = "session_sticky";
 pub(crate) const ENTRY: Entry = Entry { name: NAME, info, build };
 
 /// Sets apart sessions from whatever else is hashed.
-const SESSION: u64 = 0x7365_7373;
+pub(super) const SESSION: u64 = 0x7365_7373;
 
 fn info() -> PolicyInfo {
     PolicyInfo {

@@ -17,6 +17,8 @@ pub struct PolledSignals {
     pub kv_usage: f64,
     /// KV blocks in its pool; 0 where there are none.
     pub blocks: u32,
+    /// Prompt tokens of requests waiting for admission, whatever of them may be cached.
+    pub waiting_tokens: u64,
     /// Tokens in the engine: K and V computed of what runs, and prompts of what waits.
     pub tokens: u64,
     /// Adapters it holds, in order of their numbers.
