@@ -70,6 +70,8 @@ pub struct Fleet {
     ends: Tournament,
     /// Replicas in a run of several steps, whose finished ones no event has told yet.
     running_ahead: Vec<bool>,
+    /// Of each of those, the tokens produced so far and until when that holds. Arrivals are many to a step.
+    ahead: Vec<(u64, Nanos)>,
     /// Replicas that may have something to start.
     stirred: Vec<u32>,
     executing: Option<u32>,
@@ -164,6 +166,7 @@ impl Fleet {
             policies,
             ends: Tournament::new(n),
             running_ahead: vec![false; n as usize],
+            ahead: vec![(0, Nanos::ZERO); n as usize],
             stirred: (0..n).collect(),
             executing: None,
             draws,
@@ -291,6 +294,7 @@ impl Fleet {
     fn refresh(&mut self, index: u32) {
         let model = self.core.replicas[index as usize].model.get();
         self.running_ahead[index as usize] = model.runs_ahead();
+        self.ahead[index as usize] = (0, Nanos::ZERO);
         let at = match model.next() {
             Next::At(at) => at,
             Next::Idle => Nanos::MAX,

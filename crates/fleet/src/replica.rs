@@ -44,9 +44,10 @@ pub(crate) trait ReplicaModel {
         false
     }
 
-    /// Tokens produced by `now` that no event has told yet: those of the finished steps of a run in flight.
-    fn produced(&self, _now: Nanos) -> u64 {
-        0
+    /// Tokens produced by `now` that no event has told yet: those of the finished steps of a run in flight; and the instant at which that
+    /// number next grows.
+    fn produced(&self, _now: Nanos) -> (u64, Nanos) {
+        (0, Nanos::MAX)
     }
 
     /// Appends what has happened by `now` within whatever is under way, which goes on from the step in progress.

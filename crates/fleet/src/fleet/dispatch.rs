@@ -84,7 +84,7 @@ fn offers(core: &Core, candidates: &[u32], request: &Request) -> Vec<Offer> {
         }
     }
     for (offer, replica) in offers.iter_mut().zip(&core.replicas) {
-        offer.tokens -= replica.model.get().produced(core.now);
+        offer.tokens -= replica.model.get().produced(core.now).0;
     }
     offers
 }
@@ -150,9 +150,12 @@ impl Fleet {
     /// Lets a router choose a replica for the request at `place`; `None` when there is none to choose.
     fn choose(&mut self, place: u32, router: u32) -> Option<Choice> {
         let limit = self.core.gateway.in_flight_limit();
-        let (ready, in_flight) = (&self.scratch.ready, &self.core.in_flight);
-        self.scratch.candidates.clear();
-        self.scratch.candidates.extend(ready.iter().filter(|&&index| in_flight[index as usize] < limit));
+        // Without a limit everybody ready may be chosen, and the list stands as it is.
+        if limit != u32::MAX || self.scratch.candidates.len() != self.scratch.ready.len() {
+            let (ready, in_flight) = (&self.scratch.ready, &self.core.in_flight);
+            self.scratch.candidates.clear();
+            self.scratch.candidates.extend(ready.iter().filter(|&&index| in_flight[index as usize] < limit));
+        }
         if self.scratch.candidates.is_empty() {
             return None;
         }
@@ -178,7 +181,11 @@ impl Fleet {
         let mut draw = draws.split(core.flights.serial());
         let choice = policies.each[router as usize].route(&ctx, &mut scratch.scores, &mut draw);
         let Choice { replica, why, .. } = choice;
-        assert!(scratch.candidates.contains(&replica), "{}: {replica} is no candidate", policies.spec().name);
+        assert!(
+            scratch.candidates.binary_search(&replica).is_ok(),
+            "{}: {replica} is no candidate",
+            policies.spec().name
+        );
         // At least one token is always computed.
         let expected_hit = choice.expected_hit.min(request.prompt.len.saturating_sub(1));
         let offers =
@@ -211,15 +218,18 @@ impl Fleet {
                 }
             }
         }
-        let Fleet { core, scratch, running_ahead, .. } = self;
+        let Fleet { core, scratch, running_ahead, ahead, .. } = self;
         scratch.local.clear();
         scratch.local.extend(scratch.candidates.iter().map(|&index| {
             let signals = core.routers[router as usize].signals[index as usize];
             if !alone || !running_ahead[index as usize] {
                 return signals;
             }
-            let produced = core.replicas[index as usize].model.get().produced(core.now);
-            LocalSignals { tokens: signals.tokens - produced, ..signals }
+            let known = &mut ahead[index as usize];
+            if known.1 <= core.now {
+                *known = core.replicas[index as usize].model.get().produced(core.now);
+            }
+            LocalSignals { tokens: signals.tokens - known.0, ..signals }
         }));
     }
 

@@ -250,10 +250,15 @@ impl ReplicaModel for EngineReplica {
         self.engine.in_flight().is_some_and(|plan| plan.repeat > 1)
     }
 
-    fn produced(&self, now: Nanos) -> u64 {
-        match self.engine.in_flight() {
-            Some(plan) if plan.repeat > 1 => u64::from(self.steps_done(now)) * plan.work.decode_sequences,
-            _ => 0,
+    fn produced(&self, now: Nanos) -> (u64, Nanos) {
+        match (&self.flight, self.engine.in_flight()) {
+            (Some(flight), Some(plan)) if plan.repeat > 1 => {
+                let done = self.steps_done(now);
+                let next =
+                    if done < plan.repeat { flight.start + self.boundary(&plan.work, done + 1) } else { Nanos::MAX };
+                (u64::from(done) * plan.work.decode_sequences, next)
+            }
+            _ => (0, Nanos::MAX),
         }
     }
 
