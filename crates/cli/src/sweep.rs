@@ -6,11 +6,10 @@ use crate::run::write_json;
 use crate::spread::spread;
 use crate::table::Table;
 use crate::{Failure, failed, source};
-use servelab_lab::sweep::Plan;
+use servelab_lab::sweep::{Plan, say};
 use servelab_lab::words;
 use servelab_spec::SCHEMA_VERSION;
 use servelab_spec::csv::sweep_csv;
-use servelab_spec::sweep::figures::FigureUnit;
 use servelab_spec::sweep::{Axis, Band, Figure, PointPolicy, Shard, SweepReport, SweepSpec};
 use std::io::Write;
 
@@ -139,15 +138,6 @@ fn cell(figure: Figure, band: Option<Band>) -> String {
     match band.high {
         Some(high) => format!("{mean} ± {}", say(figure, high - band.mean)),
         None => mean,
-    }
-}
-
-fn say(figure: Figure, value: f64) -> String {
-    match figure.unit() {
-        FigureUnit::Seconds => words::duration(value),
-        FigureUnit::Share => words::percent(value),
-        FigureUnit::PerSecond => format!("{}/s", words::digits(value)),
-        FigureUnit::Number => format!("{value:.2}"),
     }
 }
 

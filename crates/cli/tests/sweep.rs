@@ -204,3 +204,76 @@ fn the_knee_is_found_on_any_number_of_cores() {
     assert!(never.contains("1 at no rate within the limits"), "{never}");
     assert!(refused(&["knee", "book-trace"], 2).contains("workload.rate"));
 }
+
+/// Lines of the README's code blocks in which the program is called, as they stand there.
+fn calls() -> Vec<String> {
+    let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md")).unwrap();
+    let blocks = readme.split("```").skip(1).step_by(2);
+    let lines = blocks.flat_map(|block| block.lines().skip(1)).filter(|line| line.contains("servelab "));
+    let lines =
+        lines.filter(|line| ["sweep", "merge", "knee"].iter().any(|what| line.contains(&format!("servelab {what} "))));
+    lines.map(str::to_owned).collect()
+}
+
+/// The README's own commands, run by a shell with the outer tool replaced: what it would put in is put in, and runs are made small.
+#[cfg(unix)]
+#[test]
+fn the_readmes_commands_do_what_it_says() {
+    let folder = scratch("readme");
+    let shell = |line: &str, env: &[(&str, &str)]| {
+        // As in the tools' own folders; the volume of the pods is this one.
+        let line = line.replace("/results/", "").replace("servelab sweep", "servelab sweep --set workload.requests=12");
+        let line =
+            line.replace("servelab knee", "servelab knee --set workload.requests=12").replace("--seeds 8", "--seeds 1");
+        let line = line.replace("replicas=1..16^5", "replicas=1..2*2");
+        let path = std::path::Path::new(env!("CARGO_BIN_EXE_servelab")).parent().unwrap().display().to_string();
+        let path = format!("{path}:{}", std::env::var("PATH").unwrap());
+        let mut command = Command::new("sh");
+        command.args(["-c", &line]).current_dir(&folder).env("PATH", path).envs(env.iter().copied());
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+    };
+    let file = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
+    let (mut plain, mut parallel, mut slurm, mut pods) = (vec![], vec![], vec![], vec![]);
+    for line in calls() {
+        let of = if line.contains("SLURM") {
+            &mut slurm
+        } else if line.contains("JOB_COMPLETION_INDEX") {
+            &mut pods
+        } else if line.starts_with("parallel ") {
+            &mut parallel
+        } else {
+            &mut plain
+        };
+        of.push(line);
+    }
+    assert_eq!((plain.len(), parallel.len(), slurm.len(), pods.len()), (4, 1, 1, 1));
+    let (merge, plain): (Vec<String>, Vec<String>) = plain.into_iter().partition(|line| line.contains(" merge "));
+    plain.iter().for_each(|line| shell(line, &[]));
+    assert!(file("sweep.json").contains("\"cells_total\": 56"), "seven rates, two fleets, four seeds");
+    let merged = || {
+        shell(&merge[0], &[]);
+        file("sweep.json")
+    };
+    // What parallel runs is what stands between its options and the list.
+    let (call, list) = parallel[0].split_once(" ::: ").unwrap();
+    let call = &call[call.find("servelab ").unwrap()..];
+    list.split_whitespace().for_each(|at| shell(&call.replace("{}", at), &[]));
+    let first = merged();
+    let clear = || (0..=4).for_each(|part| drop(std::fs::remove_file(folder.join(format!("part-{part}.json")))));
+    clear();
+    for at in ["1", "2", "3", "4"] {
+        shell(&slurm[0], &[("SLURM_ARRAY_TASK_ID", at), ("SLURM_ARRAY_TASK_COUNT", "4")]);
+    }
+    assert_eq!(merged(), first);
+    clear();
+    for at in ["0", "1", "2", "3"] {
+        shell(pods[0].trim().trim_start_matches("- "), &[("JOB_COMPLETION_INDEX", at)]);
+    }
+    // Pods count from 0, and so do their files.
+    let files: Vec<String> =
+        (0..4).map(|part| folder.join(format!("part-{part}.json")).display().to_string()).collect();
+    let args: Vec<&str> =
+        ["merge"].into_iter().chain(files.iter().map(String::as_str)).chain(["--format", "json"]).collect();
+    assert_eq!(text(&args), first);
+}

@@ -22,18 +22,23 @@
 //! pixel column ([`sample`]), so no peak is lost. Nothing to draw is a picture too.
 
 pub mod axis;
+mod heat;
 pub mod palette;
 mod plot;
+mod ramp;
 pub mod sample;
 mod series;
 pub mod svg;
+mod sweep;
 
 pub use series::Lane;
+pub use sweep::draw as draw_sweep;
 
 use axis::Unit;
 use servelab_spec::experiment::SloSpec;
 use servelab_spec::protocol::{Chart, ChartRequest};
 use servelab_spec::validate::SpecError;
+use std::borrow::Cow;
 
 /// Ids and one-line meanings of the charts there are.
 pub const CHARTS: [(&str, &str); 3] = [
@@ -50,11 +55,7 @@ const SIDE: (u32, u32) = (160, 8192);
 /// # Errors
 /// Unknown chart, a picture too small or too large, a range that is none.
 pub fn draw(request: &ChartRequest, lanes: &[Lane], slo: &SloSpec) -> Result<Chart, SpecError> {
-    for (field, side) in [("chart.width", request.width), ("chart.height", request.height)] {
-        if side < SIDE.0 || side > SIDE.1 {
-            return Err(SpecError::new(field, side, format!("accepted are {} to {} pixels", SIDE.0, SIDE.1)));
-        }
-    }
+    check_size(request.width, request.height)?;
     if let Some((low, high)) = request.range
         && !(low.is_finite() && high.is_finite() && low < high)
     {
@@ -73,21 +74,49 @@ pub fn draw(request: &ChartRequest, lanes: &[Lane], slo: &SloSpec) -> Result<Cha
     Ok(plot::render(request, &picture))
 }
 
+fn check_size(width: u32, height: u32) -> Result<(), SpecError> {
+    for (field, side) in [("chart.width", width), ("chart.height", height)] {
+        if side < SIDE.0 || side > SIDE.1 {
+            return Err(SpecError::new(field, side, format!("accepted are {} to {} pixels", SIDE.0, SIDE.1)));
+        }
+    }
+    Ok(())
+}
+
 /// What is drawn, before it has a size.
 pub(crate) struct Picture {
     pub(crate) title: String,
     pub(crate) summary: String,
-    pub(crate) x_name: &'static str,
+    pub(crate) x_name: Cow<'static, str>,
     pub(crate) x_unit: Unit,
     pub(crate) y_name: &'static str,
     pub(crate) y_unit: Unit,
     /// The y axis ends here even if no point reaches it.
     pub(crate) y_at_least: f64,
+    /// The x axis where it does not start at zero; it can not be zoomed then.
+    pub(crate) extent: Option<Extent>,
+    pub(crate) ribbons: Vec<Ribbon>,
     pub(crate) strokes: Vec<Stroke>,
     /// A limit drawn as a thin line: horizontal or vertical, its value in seconds, its words.
     pub(crate) limit: Option<(Direction, f64, String)>,
     /// Words shown when there is no point.
     pub(crate) empty: &'static str,
+}
+
+/// An x axis of its own.
+pub(crate) struct Extent {
+    pub(crate) low: f64,
+    pub(crate) high: f64,
+    /// Equal ratios are equal distances; both ends are above zero then.
+    pub(crate) log: bool,
+    /// Ticks with their words; round numbers when there are none.
+    pub(crate) ticks: Vec<(f64, String)>,
+}
+
+/// A band around a series: x, low, high; x ascending, in base units.
+pub(crate) struct Ribbon {
+    pub(crate) lane: usize,
+    pub(crate) points: Vec<(f64, f64, f64)>,
 }
 
 /// Which way a limit line runs.
@@ -117,5 +146,7 @@ pub(crate) enum Form {
     Dots,
 }
 
+#[cfg(all(test, not(target_arch = "wasm32")))]
+mod sweep_tests;
 #[cfg(all(test, not(target_arch = "wasm32")))]
 mod tests;

@@ -11,6 +11,7 @@ use crate::{catalog, words};
 use servelab_spec::SCHEMA_VERSION;
 use servelab_spec::experiment::Spec;
 use servelab_spec::report::{PolicyReport, Quantiles, Report};
+use servelab_spec::sweep::figures::FigureUnit;
 use servelab_spec::sweep::{
     Band, CellReport, Figure, Figures, Grid, PointPolicy, PointReport, SweepPolicy, SweepReport, SweepSpec,
 };
@@ -230,6 +231,18 @@ fn hint(plan: &Plan, cells: &[CellReport], first: u32) -> String {
     let lacking = (0..plan.cells()).filter(|&cell| !there[cell as usize]);
     let one = (first + 1..=plan.cells()).find(|&of| lacking.clone().eq((first..plan.cells()).step_by(of as usize)));
     one.map(|of| format!("; they are shard {}/{of}", first + 1)).unwrap_or_default()
+}
+
+/// A figure as a person says it.
+pub fn say(figure: Figure, value: f64) -> String {
+    let sign = if value < 0.0 { "−" } else { "" };
+    let size = value.abs();
+    match figure.unit() {
+        FigureUnit::Seconds => format!("{sign}{}", words::duration(size)),
+        FigureUnit::Share => format!("{sign}{}", words::percent(size)),
+        FigureUnit::PerSecond => format!("{sign}{}/s", words::digits(size)),
+        FigureUnit::Number => format!("{sign}{size:.2}"),
+    }
 }
 
 /// Numbers of one policy's run.

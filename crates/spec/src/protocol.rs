@@ -4,7 +4,9 @@
 use crate::catalog::Catalog;
 use crate::experiment::Spec;
 use crate::frame::Frame;
+use crate::knee::{KneeReport, KneeSpec, KneeTrial};
 use crate::report::Report;
+use crate::sweep::{CellReport, Figure, SweepReport, SweepSpec};
 use serde::{Deserialize, Serialize};
 
 /// Page to worker. `run` numbers are chosen by the page and never reused.
@@ -56,6 +58,51 @@ pub enum ToWorker {
         run: u32,
         /// What to draw.
         chart: ChartRequest,
+    },
+    /// Run one cell of a sweep. It goes before a run, and takes the place of another cell or trial.
+    SweepCell {
+        /// Number, as of a run; chosen for each cell anew.
+        run: u32,
+        /// The sweep.
+        sweep: Box<SweepSpec>,
+        /// Number of the cell.
+        cell: u32,
+    },
+    /// Put cells together, all of a sweep or those that are there.
+    SweepReport {
+        /// Number, as of a run.
+        run: u32,
+        /// The sweep.
+        sweep: Box<SweepSpec>,
+        /// Its cells, in any order.
+        cells: Vec<CellReport>,
+    },
+    /// A picture of a sweep, answered by a [`FromWorker::Chart`].
+    SweepChart {
+        /// Number, as of a run.
+        run: u32,
+        /// What came out.
+        report: Box<SweepReport>,
+        /// What to draw.
+        chart: SweepChartRequest,
+    },
+    /// Search for the knee of one policy with one seed. As with a cell.
+    KneeTrial {
+        /// Number, as of a run.
+        run: u32,
+        /// Whose knee.
+        knee: Box<KneeSpec>,
+        /// Number of the trial: policy · seeds + seed's index.
+        trial: u32,
+    },
+    /// Put trials together.
+    KneeReport {
+        /// Number, as of a run.
+        run: u32,
+        /// Whose knee.
+        knee: Box<KneeSpec>,
+        /// The trials, in any order.
+        trials: Vec<KneeTrial>,
     },
     /// Measure the devices side by side.
     Measure {
@@ -125,6 +172,38 @@ pub enum FromWorker {
         /// The picture and its numbers.
         chart: Box<Chart>,
     },
+    /// A cell's end.
+    SweepCell {
+        /// Number it was asked for with.
+        run: u32,
+        /// Number of the cell.
+        cell: u32,
+        /// Its numbers; absent when it was cancelled or another took its place.
+        result: Option<Box<CellReport>>,
+    },
+    /// Cells put together.
+    SweepReport {
+        /// Number it was asked for with.
+        run: u32,
+        /// Means, bands and differences.
+        report: Box<SweepReport>,
+    },
+    /// A trial's end.
+    KneeTrial {
+        /// Number it was asked for with.
+        run: u32,
+        /// Number of the trial.
+        trial: u32,
+        /// What was found; absent when it was cancelled or another took its place.
+        result: Option<Box<KneeTrial>>,
+    },
+    /// Trials put together.
+    KneeReport {
+        /// Number it was asked for with.
+        run: u32,
+        /// Every policy's knee.
+        report: Box<KneeReport>,
+    },
     /// The devices, measured side by side.
     Measured {
         /// One entry per device tried.
@@ -147,6 +226,25 @@ pub struct ChartRequest {
     pub range: Option<(f64, f64)>,
 }
 
+/// What to draw of a sweep: over one axis a line for each policy, over two a map of one policy or of the difference of two.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SweepChartRequest {
+    /// Which number.
+    pub figure: Figure,
+    /// Index of the policy of a map; with one axis, all policies are drawn.
+    #[serde(default)]
+    pub policy: u32,
+    /// Index of the policy taken from it, for a map of the difference.
+    #[serde(default)]
+    pub against: Option<u32>,
+    /// Width, CSS pixels.
+    pub width: u32,
+    /// Height, CSS pixels.
+    pub height: u32,
+    /// Dark scheme.
+    pub dark: bool,
+}
+
 /// A drawn chart with the numbers behind it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Chart {
@@ -162,6 +260,9 @@ pub struct Chart {
     pub area: [f64; 4],
     /// Range of the x axis.
     pub x: (f64, f64),
+    /// The x axis shows equal ratios as equal distances.
+    #[serde(default)]
+    pub x_log: bool,
     /// Range of the y axis.
     pub y: (f64, f64),
     /// Label of the x axis with unit.

@@ -3,12 +3,19 @@
 //! W1: every `Frame` and `Step` of the present run gets exactly one answer, in order; the page counts on it.
 //! W2: a run that was started ends with exactly one `Report` or `Failed`, unless another took its place.
 //! W3: messages about other runs are answered by nothing.
+//! W4: a cell or a trial that was asked for is answered exactly once: with its numbers, with nothing in their place when it was cancelled or
+//! another took its place, or with `Failed`. It goes before a run, which waits and stays as it is.
 //! Tests: `tests/desk.rs`.
 
+mod jobs;
+
 use crate::devices::{Devices, Opened};
+use jobs::Job;
 use servelab_engine::{ExecuteError, Nanos};
+use servelab_lab::knee::KneePlan;
 use servelab_lab::session::byte_text;
-use servelab_lab::{Progress, RunError, Session, catalog};
+use servelab_lab::sweep::Plan;
+use servelab_lab::{Progress, RunError, Session, catalog, chart};
 use servelab_spec::Spec;
 use servelab_spec::frame::Frame;
 use servelab_spec::protocol::{FromWorker, RequestStory, ToWorker};
@@ -31,6 +38,7 @@ pub struct Desk<D: Devices> {
     devices: D,
     clock: Clock,
     run: Option<Run<D::Executor>>,
+    job: Option<Job>,
 }
 
 struct Run<E> {
@@ -56,7 +64,7 @@ enum State {
 impl<D: Devices> Desk<D> {
     /// A desk with nothing on it.
     pub fn new(devices: D, clock: Clock) -> Self {
-        Desk { devices, clock, run: None }
+        Desk { devices, clock, run: None, job: None }
     }
 
     /// What a worker says first.
@@ -64,8 +72,12 @@ impl<D: Devices> Desk<D> {
         FromWorker::Ready { catalog: Box::new(catalog::catalog()) }
     }
 
-    /// There is a run to work on.
+    /// There is something to work on.
     pub fn busy(&self) -> bool {
+        self.job.is_some() || self.running()
+    }
+
+    fn running(&self) -> bool {
         self.run.as_ref().is_some_and(|run| run.state != State::Ended)
     }
 
@@ -74,6 +86,10 @@ impl<D: Devices> Desk<D> {
         match message {
             ToWorker::Run { run, spec } => self.start(run, *spec, say),
             ToWorker::Cancel { run } => {
+                if let Some(job) = self.job.take_if(|job| job.run == run) {
+                    say(job.dropped());
+                    return;
+                }
                 if let Some(open) = self.open_run(run).filter(|open| open.state != State::Ended) {
                     open.end(true, say);
                     self.give_back();
@@ -112,6 +128,20 @@ impl<D: Devices> Desk<D> {
                     say(FromWorker::Chart { run, chart: Box::new(drawn) });
                 }
             }
+            ToWorker::SweepCell { run, sweep, cell } => self.begin(run, Job::cell(run, *sweep, cell), say),
+            ToWorker::KneeTrial { run, knee, trial } => self.begin(run, Job::trial(run, *knee, trial), say),
+            ToWorker::SweepReport { run, sweep, cells } => match Plan::new(*sweep) {
+                Ok(plan) => say(FromWorker::SweepReport { run, report: Box::new(plan.report(cells)) }),
+                Err(error) => say(failed(run, &error.into())),
+            },
+            ToWorker::KneeReport { run, knee, trials } => match KneePlan::new(*knee) {
+                Ok(plan) => say(FromWorker::KneeReport { run, report: Box::new(plan.report(trials)) }),
+                Err(error) => say(failed(run, &error.into())),
+            },
+            ToWorker::SweepChart { run, report, chart } => match chart::draw_sweep(&chart, &report) {
+                Ok(drawn) => say(FromWorker::Chart { run, chart: Box::new(drawn) }),
+                Err(error) => say(failed(run, &error.into())),
+            },
             ToWorker::Measure { allow_software } => {
                 let devices = self.devices.measure(allow_software).await;
                 say(FromWorker::Measured { devices });
@@ -119,8 +149,18 @@ impl<D: Devices> Desk<D> {
         }
     }
 
-    /// Works on the run for one slice, or takes one step towards it.
+    /// Works for one slice: on the cell or trial, else on the run, or takes one step towards it.
     pub async fn work(&mut self, say: &mut dyn FnMut(FromWorker)) {
+        if let Some(job) = &mut self.job {
+            let answer = match job.slice(self.clock, say) {
+                Ok(None) => return,
+                Ok(Some(answer)) => answer,
+                Err(error) => failed(job.run, &error),
+            };
+            say(answer);
+            self.job = None;
+            return;
+        }
         let Some(run) = self.run.as_mut().filter(|run| run.state != State::Ended) else { return };
         let result = match run.state {
             State::Opening => match self.devices.open(run.session.spec()).await {
@@ -147,8 +187,18 @@ impl<D: Devices> Desk<D> {
                 run.executor = None;
             }
         }
-        if !self.busy() {
+        if !self.running() {
             self.give_back();
+        }
+    }
+
+    fn begin(&mut self, run: u32, job: Result<Job, RunError>, say: &mut dyn FnMut(FromWorker)) {
+        if let Some(other) = self.job.take() {
+            say(other.dropped());
+        }
+        match job {
+            Ok(job) => self.job = Some(job),
+            Err(error) => say(failed(run, &error)),
         }
     }
 
@@ -158,8 +208,7 @@ impl<D: Devices> Desk<D> {
         let session = match Session::new(spec) {
             Ok(session) => session,
             Err(error) => {
-                let field = error.field().map(str::to_owned);
-                say(FromWorker::Failed { run: number, message: error.to_string(), field });
+                say(failed(number, &error));
                 return;
             }
         };
@@ -178,6 +227,10 @@ impl<D: Devices> Desk<D> {
             self.devices.close(executor);
         }
     }
+}
+
+fn failed(run: u32, error: &RunError) -> FromWorker {
+    FromWorker::Failed { run, message: error.to_string(), field: error.field().map(str::to_owned) }
 }
 
 impl<E: servelab_engine::Executor> Run<E> {

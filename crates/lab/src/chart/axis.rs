@@ -74,6 +74,22 @@ fn step(at_least: f64) -> f64 {
     fits.copied().unwrap_or(10.0) * power
 }
 
+/// Round numbers on a logarithmic axis over `low..=high`, both above zero: 1, 2 and 5 times each power of ten, or the powers alone when these are more
+/// than `most`; [`ticks`] where that leaves fewer than two.
+pub fn log_ticks(low: f64, high: f64, most: usize) -> Vec<f64> {
+    if !(low > 0.0 && high > low && high.is_finite()) {
+        return vec![];
+    }
+    let (first, last) = (libm::floor(libm::log10(low)) as i32, libm::ceil(libm::log10(high)) as i32);
+    let among = |factors: &[f64]| -> Vec<f64> {
+        let all = (first..=last).flat_map(|power| factors.iter().map(move |f| f * libm::pow(10.0, f64::from(power))));
+        all.filter(|tick| (low * (1.0 - 1e-9)..=high * (1.0 + 1e-9)).contains(tick)).collect()
+    };
+    let fine = among(&[1.0, 2.0, 5.0]);
+    let coarse = if fine.len() > most { among(&[1.0]) } else { fine };
+    if coarse.len() < 2 { ticks(low, high, most) } else { coarse }
+}
+
 /// A tick's text, with as many decimals as the distance between ticks needs; a tick alone has those of its own.
 pub fn tick_text(value: f64, ticks: &[f64]) -> String {
     let text = match ticks {

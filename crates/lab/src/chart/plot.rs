@@ -1,10 +1,10 @@
 //! Layout and drawing of one picture at one size.
 
-use super::axis::{Unit, round_up, tick_text, ticks};
+use super::axis::{Unit, log_ticks, round_up, tick_text, ticks};
 use super::palette::{Scheme, dash, scheme};
 use super::sample::per_column;
 use super::svg::{Svg, TEXT, TITLE, text_width, wrap};
-use super::{Direction, Form, Picture, Stroke};
+use super::{Direction, Form, Picture, Ribbon, Stroke};
 use servelab_spec::protocol::{Chart, ChartRequest, Series};
 use std::fmt::Write;
 
@@ -22,11 +22,14 @@ struct Frame {
     area: [f64; 4],
     x: (f64, f64),
     y: (f64, f64),
+    x_log: bool,
 }
 
 impl Frame {
     fn px(&self, x: f64) -> f64 {
-        self.area[0] + (x - self.x.0) / (self.x.1 - self.x.0) * self.area[2]
+        let at = |x: f64| if self.x_log { libm::log10(x) } else { x };
+        let (low, high) = (at(self.x.0), at(self.x.1));
+        self.area[0] + (at(x) - low) / (high - low) * self.area[2]
     }
 
     fn py(&self, y: f64) -> f64 {
@@ -37,7 +40,7 @@ impl Frame {
 pub(super) fn render(request: &ChartRequest, picture: &Picture) -> Chart {
     let (width, height) = (f64::from(request.width), f64::from(request.height));
     let colours = scheme(request.dark);
-    let (x_label, y_label) = (picture.x_unit.label(picture.x_name), picture.y_unit.label(picture.y_name));
+    let (x_label, y_label) = (picture.x_unit.label(&picture.x_name), picture.y_unit.label(picture.y_name));
     let empty = picture.strokes.iter().all(|stroke| stroke.points.is_empty());
 
     let heading = wrap(&picture.title, TITLE, width - 16.0, 3);
@@ -57,7 +60,7 @@ pub(super) fn render(request: &ChartRequest, picture: &Picture) -> Chart {
     top += LINE * legend.len() as f64;
 
     let area = [left, top, (width - left - right).max(1.0), (height - top - bottom).max(1.0)];
-    let frame = Frame { area, x, y };
+    let frame = Frame { area, x, y, x_log: picture.extent.as_ref().is_some_and(|extent| extent.log) };
     let mut svg = Svg::new(&request.id, width, height, &picture.title, &picture.summary);
     let clip = format!("{}-area", request.id);
     svg.clip(&clip, area);
@@ -66,12 +69,15 @@ pub(super) fn render(request: &ChartRequest, picture: &Picture) -> Chart {
         svg.heading((8.0, 16.0 + LINE * index as f64), colours.ink, line);
     }
     svg.text((left, top - 5.0 - LINE * legend.len() as f64), "start", colours.quiet, &y_label);
-    draw_axes(&mut svg, &frame, &y_ticks, colours);
+    draw_axes(&mut svg, &frame, &y_ticks, &x_ticks(&frame, picture), colours);
     svg.text((left + area[2], height - 6.0), "end", colours.quiet, &x_label);
     if empty {
         svg.text((left + area[2] / 2.0, top + area[3] / 2.0), "middle", colours.quiet, picture.empty);
     } else {
         draw_limit(&mut svg, &frame, picture, colours);
+        for ribbon in &picture.ribbons {
+            draw_ribbon(&mut svg, &frame, ribbon, (picture.x_unit, picture.y_unit), colours, &clip);
+        }
         for (stroke, series) in picture.strokes.iter().zip(&series) {
             draw_stroke(&mut svg, &frame, stroke, series, colours, &clip);
         }
@@ -92,6 +98,7 @@ pub(super) fn render(request: &ChartRequest, picture: &Picture) -> Chart {
         svg: svg.finish(),
         area,
         x,
+        x_log: frame.x_log,
         y,
         x_label,
         y_label,
@@ -121,9 +128,13 @@ fn ranges(request: &ChartRequest, picture: &Picture) -> ((f64, f64), (f64, f64))
     let all = || picture.strokes.iter().flat_map(|stroke| &stroke.points);
     let largest_x = all().fold(0.0f64, |max, point| max.max(point.0)) * x_scale;
     let whole = if largest_x > 0.0 { largest_x } else { 1.0 };
-    let x = request.range.map_or((0.0, whole), |asked| zoomed(asked, whole, x_scale));
+    let x = match &picture.extent {
+        Some(extent) => (extent.low * x_scale, extent.high * x_scale),
+        None => request.range.map_or((0.0, whole), |asked| zoomed(asked, whole, x_scale)),
+    };
     let seen = all().filter(|point| point.0 * x_scale >= x.0 && point.0 * x_scale <= x.1);
-    let largest_y = seen.fold(0.0f64, |max, point| max.max(point.1));
+    let highs = picture.ribbons.iter().flat_map(|ribbon| &ribbon.points).map(|point| point.2);
+    let largest_y = seen.map(|point| point.1).chain(highs).fold(0.0, f64::max);
     let top = largest_y.max(picture.y_at_least) * y_scale;
     let y = if picture.y_unit == Unit::Percent { 100.0 } else { round_up(top, 5) };
     (x, (0.0, y))
@@ -208,18 +219,47 @@ fn draw_legend(svg: &mut Svg, picture: &Picture, rows: &[Vec<(usize, f64)>], fro
     }
 }
 
-fn draw_axes(svg: &mut Svg, frame: &Frame, y_ticks: &[f64], colours: &Scheme) {
+/// Ticks of the x axis and their words.
+fn x_ticks(frame: &Frame, picture: &Picture) -> Vec<(f64, String)> {
+    let most = (frame.area[2] / 90.0).clamp(2.0, 10.0) as usize;
+    let said = picture.extent.as_ref().map(|extent| extent.ticks.clone()).unwrap_or_default();
+    if !said.is_empty() {
+        return said;
+    }
+    if frame.x_log {
+        // One by one: on such an axis no distance between ticks says how many decimals they need.
+        let ticks = log_ticks(frame.x.0, frame.x.1, most);
+        return ticks.into_iter().map(|tick| (tick, tick_text(tick, &[tick]))).collect();
+    }
+    let ticks = ticks(frame.x.0, frame.x.1, most);
+    ticks.iter().map(|&tick| (tick, tick_text(tick, &ticks))).collect()
+}
+
+fn draw_axes(svg: &mut Svg, frame: &Frame, y_ticks: &[f64], x_ticks: &[(f64, String)], colours: &Scheme) {
     let [left, top, width, height] = frame.area;
     for &tick in y_ticks {
         let y = frame.py(tick);
         svg.line((left, y), (left + width, y), if tick == 0.0 { colours.quiet } else { colours.rule }, 1.0, "");
         svg.text((left - 6.0, y + 4.0), "end", colours.quiet, &tick_text(tick, y_ticks));
     }
-    let x_ticks = ticks(frame.x.0, frame.x.1, (width / 90.0).clamp(2.0, 10.0) as usize);
-    for &tick in &x_ticks {
-        let x = frame.px(tick);
+    for (tick, words) in x_ticks {
+        let x = frame.px(*tick);
         svg.line((x, top + height), (x, top + height + 4.0), colours.quiet, 1.0, "");
-        svg.text((x, top + height + 4.0 + TEXT), "middle", colours.quiet, &tick_text(tick, &x_ticks));
+        svg.text((x, top + height + 4.0 + TEXT), "middle", colours.quiet, words);
+    }
+}
+
+/// There along the upper ends and back along the lower ones.
+fn draw_ribbon(svg: &mut Svg, frame: &Frame, ribbon: &Ribbon, units: (Unit, Unit), colours: &Scheme, clip: &str) {
+    let at = |x: f64, y: f64| {
+        let y = (y * units.1.scale()).clamp(frame.y.0, frame.y.1);
+        format!("{:.1} {:.1}", frame.px(x * units.0.scale()), frame.py(y))
+    };
+    let there = ribbon.points.iter().map(|&(x, _, high)| at(x, high));
+    let back = ribbon.points.iter().rev().map(|&(x, low, _)| at(x, low));
+    let corners: Vec<String> = there.chain(back).collect();
+    if ribbon.points.len() > 1 {
+        svg.area(&format!("M{}z", corners.join("L")), colours.lane(ribbon.lane), clip);
     }
 }
 

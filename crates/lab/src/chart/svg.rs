@@ -70,6 +70,15 @@ impl Svg {
         );
     }
 
+    /// A faint filled area, so that areas over each other can be told apart.
+    pub fn area(&mut self, data: &str, fill: &str, clip: &str) {
+        let _ = write!(
+            self.out,
+            "<path d=\"{data}\" fill=\"{fill}\" fill-opacity=\"0.18\" clip-path=\"url(#{})\"/>",
+            escape(clip)
+        );
+    }
+
     /// Defines the clip of the plot area.
     pub fn clip(&mut self, id: &str, [x, y, width, height]: [f64; 4]) {
         let _ = write!(

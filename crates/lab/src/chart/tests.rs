@@ -226,7 +226,7 @@ proptest! {
 }
 
 /// Linear RGB of `#rrggbb`.
-fn linear(colour: &str) -> [f64; 3] {
+pub(super) fn linear(colour: &str) -> [f64; 3] {
     let channel = |at: usize| {
         let value = f64::from(u8::from_str_radix(&colour[at..at + 2], 16).unwrap()) / 255.0;
         if value <= 0.04045 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
@@ -234,16 +234,16 @@ fn linear(colour: &str) -> [f64; 3] {
     [channel(1), channel(3), channel(5)]
 }
 
-fn luminance([r, g, b]: [f64; 3]) -> f64 {
+pub(super) fn luminance([r, g, b]: [f64; 3]) -> f64 {
     0.2126 * r + 0.7152 * g + 0.0722 * b
 }
 
-fn contrast(a: &str, b: &str) -> f64 {
+pub(super) fn contrast(a: &str, b: &str) -> f64 {
     let (a, b) = (luminance(linear(a)), luminance(linear(b)));
     (a.max(b) + 0.05) / (a.min(b) + 0.05)
 }
 
-fn lab([r, g, b]: [f64; 3]) -> [f64; 3] {
+pub(super) fn lab([r, g, b]: [f64; 3]) -> [f64; 3] {
     let xyz = [
         (0.4124 * r + 0.3576 * g + 0.1805 * b) / 0.95047,
         0.2126 * r + 0.7152 * g + 0.0722 * b,
@@ -254,7 +254,7 @@ fn lab([r, g, b]: [f64; 3]) -> [f64; 3] {
 }
 
 /// Machado, Oliveira, Fernandes 2009, severity 1; the first is normal sight.
-const SIGHTS: [[[f64; 3]; 3]; 4] = [
+pub(super) const SIGHTS: [[[f64; 3]; 3]; 4] = [
     [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
     [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
     [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
