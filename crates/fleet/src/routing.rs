@@ -25,6 +25,7 @@ mod least_tokens;
 mod llm_d_affinity;
 mod llm_d_default;
 mod lru;
+mod packed;
 pub(crate) mod params;
 mod power_of_two;
 mod prefix;

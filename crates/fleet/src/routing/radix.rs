@@ -29,7 +29,7 @@ pub(crate) enum Use {
 
 /// The tree.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(into = "saved::Saved", try_from = "saved::Saved")]
+#[serde(into = "String", try_from = "String")]
 pub(crate) struct RadixTree {
     /// The root first; it has no text and no owners.
     nodes: Vec<Node>,

@@ -1,5 +1,6 @@
 //! Blocks in order of when they were last written, each with the replicas that got it.
 
+use super::super::packed::{Packed, Unpack};
 use serde::{Deserialize, Serialize};
 use servelab_engine::Nanos;
 use servelab_engine::hash::KeyMap;
@@ -10,7 +11,7 @@ const MOST_REPLICAS: u32 = 1 << 16;
 
 /// At most so many blocks. Nothing is allocated for a block once it is full.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(into = "Saved", try_from = "Saved")]
+#[serde(into = "String", try_from = "String")]
 pub(super) struct BlockLru {
     capacity: u32,
     places: KeyMap<u64, u32>,
@@ -29,10 +30,6 @@ struct Block {
     older: u32,
     newer: u32,
 }
-
-/// Capacity, then blocks, oldest first: key, instant, replicas.
-#[derive(Clone, Serialize, Deserialize)]
-struct Saved(u32, Vec<(u64, Nanos, Vec<u32>)>);
 
 impl BlockLru {
     pub(super) fn new(capacity: u32) -> Self {
@@ -133,6 +130,15 @@ impl BlockLru {
         place
     }
 
+    fn oldest_first(&self) -> impl Iterator<Item = &Block> {
+        let mut at = self.oldest;
+        std::iter::from_fn(move || {
+            let block = self.blocks.get(at as usize)?;
+            at = block.newer;
+            Some(block)
+        })
+    }
+
     /// Forgets the oldest block and answers with its place.
     fn forget_oldest(&mut self) -> u32 {
         let place = self.oldest;
@@ -156,34 +162,43 @@ impl BlockLru {
     }
 }
 
-impl From<BlockLru> for Saved {
+/// Capacity, then blocks, oldest first: key, time since the one before, replicas.
+impl From<BlockLru> for String {
     fn from(lru: BlockLru) -> Self {
-        let mut blocks = Vec::with_capacity(lru.places.len());
-        let mut at = lru.oldest;
-        while let Some(block) = lru.blocks.get(at as usize) {
-            blocks.push((block.key, block.written, block.replicas.clone()));
-            at = block.newer;
+        let mut packed = Packed::default();
+        packed.put(lru.capacity.into());
+        packed.put(lru.places.len() as u64);
+        let mut before = Nanos::ZERO;
+        for block in lru.oldest_first() {
+            packed.put(block.key);
+            packed.put(block.written.since(before).0);
+            packed.put_all(block.replicas.iter().map(|&replica| replica.into()));
+            before = block.written;
         }
-        Saved(lru.capacity, blocks)
+        packed.finish()
     }
 }
 
-impl TryFrom<Saved> for BlockLru {
+impl TryFrom<String> for BlockLru {
     type Error = String;
 
-    fn try_from(Saved(capacity, blocks): Saved) -> Result<Self, String> {
+    fn try_from(text: String) -> Result<Self, String> {
+        let mut saved = Unpack::new(&text);
+        let capacity = saved.take_u32()?;
+        let blocks = saved.take_all(|saved| Ok((saved.take()?, saved.take()?, saved.take_all(Unpack::take_u32)?)))?;
+        saved.end()?;
         if blocks.len() > capacity as usize {
             return Err(format!("{} blocks in an index of {capacity}", blocks.len()));
         }
         let mut lru = BlockLru::new(capacity);
-        let mut before = Nanos::ZERO;
-        for (key, written, replicas) in blocks {
+        let mut written = Nanos::ZERO;
+        for (key, later, replicas) in blocks {
             let sound =
                 replicas.is_sorted_by(|a, b| a < b) && replicas.last().is_some_and(|&last| last < MOST_REPLICAS);
-            if written < before || lru.places.contains_key(&key) || !sound {
-                return Err(format!("block {key} stands twice, out of order, or with replicas that are none"));
+            if lru.places.contains_key(&key) || !sound {
+                return Err(format!("block {key} stands twice, or with replicas that are none"));
             }
-            before = written;
+            written += Nanos(later);
             let place = lru.newest_place(key);
             lru.blocks[place as usize].written = written;
             lru.blocks[place as usize].replicas = replicas;
@@ -225,7 +240,8 @@ mod tests {
                         plain.remove(0);
                     }
                 }
-                prop_assert_eq!(&Saved::from(lru.clone()).1, &plain);
+                let told = lru.oldest_first().map(|block| (block.key, block.written, block.replicas.clone()));
+                prop_assert_eq!(&told.collect::<Vec<_>>(), &plain);
                 let mut matched = vec![9];
                 let candidates = [0, 1, 3];
                 lru.matched(&asked, &candidates, |at| at != shut, &mut matched);
@@ -234,24 +250,28 @@ mod tests {
                     at != shut && plain.iter().any(|(other, _, by)| *other == key && by.contains(&candidates[at]))
                 });
                 prop_assert_eq!(matched, (0..3).map(|at| expected(at).count() as u32).collect::<Vec<_>>());
-                lru = BlockLru::try_from(Saved::from(lru)).unwrap();
+                let saved = String::from(lru);
+                lru = BlockLru::try_from(saved.clone()).unwrap();
+                prop_assert_eq!(String::from(lru.clone()), saved);
             }
         }
     }
 
     #[test]
     fn damage_is_refused() {
-        let restored = |text: &str| serde_json::from_str::<BlockLru>(text).is_ok();
-        assert!(restored("[2,[[5,10,[0,3]],[6,10,[1]]]]"));
-        for text in [
-            "[1,[[5,10,[0,3]],[6,10,[1]]]]",
-            "[2,[[5,10,[0,3]],[5,10,[1]]]]",
-            "[2,[[5,10,[0,3]],[6,9,[1]]]]",
-            "[2,[[5,10,[3,0]],[6,10,[1]]]]",
-            "[2,[[5,10,[]],[6,10,[1]]]]",
-            "[2,[[5,10,[0,70000]],[6,10,[1]]]]",
+        for (numbers, sound) in [
+            (&[2, 2, 5, 10, 2, 0, 3, 6, 0, 1, 1][..], true),
+            (&[1, 2, 5, 10, 2, 0, 3, 6, 0, 1, 1], false),
+            (&[2, 2, 5, 10, 2, 0, 3, 5, 0, 1, 1], false),
+            (&[2, 2, 5, 10, 2, 3, 0, 6, 0, 1, 1], false),
+            (&[2, 2, 5, 10, 0, 6, 0, 1, 1], false),
+            (&[2, 2, 5, 10, 2, 0, 70_000, 6, 0, 1, 1], false),
+            (&[2, 2, 5, 10, 2, 0, 3, 6, 0, 1], false),
+            (&[2, 2, 5, 10, 2, 0, 3, 6, 0, 1, 1, 1], false),
         ] {
-            assert!(!restored(text), "{text}");
+            let mut packed = Packed::default();
+            numbers.iter().for_each(|&number| packed.put(number));
+            assert_eq!(BlockLru::try_from(packed.finish()).is_ok(), sound, "{numbers:?}");
         }
     }
 }

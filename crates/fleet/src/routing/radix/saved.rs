@@ -1,66 +1,68 @@
 //! A saved tree: its nodes by place, children and counts left out because they follow.
 
+use super::super::packed::{Packed, Unpack};
 use super::{MOST_OWNERS, Node, Owned, ROOT, RadixTree, slot};
-use serde::{Deserialize, Serialize};
 use servelab_engine::hash::KeyMap;
 
-#[derive(Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Saved {
-    epoch: u64,
-    sizes: Vec<Option<u64>>,
-    /// From place 1 on, the root is not among them; `None` where a place is vacant.
-    nodes: Vec<Option<SavedNode>>,
-    vacant: Vec<u32>,
-}
-
-#[derive(Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct SavedNode {
-    text: Box<[u32]>,
-    parent: u32,
-    maker: u32,
-    /// Owner and its latest use.
-    owners: Vec<(u32, u64)>,
-}
-
-impl From<RadixTree> for Saved {
+/// Epoch; sizes, 0 for unknown and else one more; nodes from place 1 on (owners and their latest uses, none for a vacant place; then
+/// parent, maker and text); vacant places.
+impl From<RadixTree> for String {
     fn from(tree: RadixTree) -> Self {
-        let RadixTree { nodes, vacant, sizes, epoch, .. } = tree;
-        let nodes = nodes.into_iter().skip(1).map(|Node { text, parent, maker, owners, .. }| {
-            let owners: Vec<(u32, u64)> = owners.iter().map(|owned| (owned.owner, owned.used)).collect();
-            (!owners.is_empty()).then_some(SavedNode { text, parent, maker, owners })
-        });
-        Saved { epoch, sizes, nodes: nodes.collect(), vacant }
+        let mut packed = Packed::default();
+        packed.put(tree.epoch);
+        packed.put_all(tree.sizes.iter().map(|size| size.map_or(0, |size| size + 1)));
+        packed.put(tree.nodes.len() as u64 - 1);
+        for node in &tree.nodes[1..] {
+            packed.put(node.owners.len() as u64);
+            for owned in &node.owners {
+                packed.put(owned.owner.into());
+                packed.put(owned.used);
+            }
+            if !node.owners.is_empty() {
+                packed.put(node.parent.into());
+                packed.put(node.maker.into());
+                packed.put_all(node.text.iter().map(|&character| character.into()));
+            }
+        }
+        packed.put_all(tree.vacant.iter().map(|&place| place.into()));
+        packed.finish()
     }
 }
 
-impl TryFrom<Saved> for RadixTree {
+impl TryFrom<String> for RadixTree {
     type Error = String;
 
-    fn try_from(saved: Saved) -> Result<Self, String> {
-        let Saved { epoch, sizes, nodes, vacant } = saved;
+    fn try_from(text: String) -> Result<Self, String> {
+        let mut saved = Unpack::new(&text);
+        let epoch = saved.take()?;
+        let sizes = saved.take_all(|saved| Ok(saved.take()?.checked_sub(1)))?;
+        let mut nodes = vec![Node::default()];
+        nodes.extend(saved.take_all(node)?);
+        let vacant = saved.take_all(Unpack::take_u32)?;
+        saved.end()?;
         if sizes.len() > MOST_OWNERS as usize {
             return Err(format!("{} owners of a prefix tree are too many", sizes.len()));
         }
-        let mut free: Vec<u32> = (1u32..).zip(&nodes).filter(|(_, node)| node.is_none()).map(|(at, _)| at).collect();
+        let free = (0u32..).zip(&nodes).skip(1).filter(|(_, node)| node.owners.is_empty()).map(|(at, _)| at);
         let mut told = vacant.clone();
-        free.sort();
         told.sort();
-        if free != told {
+        if !free.eq(told) {
             return Err("vacant places of a prefix tree are not those without a node".into());
         }
-        let mut tree = RadixTree { nodes: vec![Node::default()], vacant, children: KeyMap::default(), sizes, epoch };
-        tree.nodes.extend(nodes.into_iter().map(|node| match node {
-            None => Node::default(),
-            Some(SavedNode { text, parent, maker, owners }) => {
-                let owners = owners.into_iter().map(|(owner, used)| Owned { owner, used, children: 0 }).collect();
-                Node { text, parent, children: 0, maker, owners }
-            }
-        }));
+        let mut tree = RadixTree { nodes, vacant, children: KeyMap::default(), sizes, epoch };
         tree.link()?;
         Ok(tree)
     }
+}
+
+fn node(saved: &mut Unpack<'_>) -> Result<Node, String> {
+    let owners = saved.take_all(|saved| Ok(Owned { owner: saved.take_u32()?, used: saved.take()?, children: 0 }))?;
+    if owners.is_empty() {
+        return Ok(Node::default());
+    }
+    let (parent, maker) = (saved.take_u32()?, saved.take_u32()?);
+    let text = saved.take_all(Unpack::take_u32)?.into();
+    Ok(Node { text, parent, children: 0, maker, owners })
 }
 
 impl RadixTree {

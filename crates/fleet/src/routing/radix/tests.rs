@@ -1,4 +1,5 @@
 #![allow(clippy::unwrap_used)]
+use super::super::packed::Packed;
 use super::*;
 use proptest::prelude::*;
 
@@ -205,33 +206,40 @@ fn every_eighth_look_up_is_a_use() {
 
 #[test]
 fn damage_is_refused() {
-    let text = serde_json::to_string(&grown(&[("abc", 0), ("abd", 1), ("xy", 0)], Use::End)).unwrap();
-    assert_eq!(
-        text,
-        "{\"epoch\":3,\"sizes\":[5,3],\"nodes\":[{\"text\":[99],\"parent\":2,\"maker\":0,\"owners\":[[0,1]]},\
-         {\"text\":[97,98],\"parent\":0,\"maker\":0,\"owners\":[[0,1],[1,0]]},\
-         {\"text\":[100],\"parent\":2,\"maker\":1,\"owners\":[[1,2]]},\
-         {\"text\":[120,121],\"parent\":0,\"maker\":0,\"owners\":[[0,3]]}],\"vacant\":[]}"
-    );
-    for (from, to, why) in [
-        ("\"parent\":2,\"maker\":1", "\"parent\":9,\"maker\":1", "hangs on nothing"),
-        (
-            "\"parent\":0,\"maker\":0,\"owners\":[[0,1],[1,0]]",
-            "\"parent\":2,\"maker\":0,\"owners\":[[0,1],[1,0]]",
-            "ring",
-        ),
-        ("[100]", "[]", "no text"),
-        ("[100]", "[99]", "begins like"),
-        ("[[1,2]]", "[[0,2]]", "sizes"),
-        ("[[1,2]]", "[[7,2]]", "unknown owner"),
-        ("[[1,2]]", "[[1,9]]", "later than now"),
-        ("[[0,1],[1,0]]", "[[1,0],[0,1]]", "out of order"),
-        ("[[0,1],[1,0]]", "[[0,1]]", "lacks"),
-        ("\"vacant\":[]", "\"vacant\":[3]", "vacant"),
-        ("\"sizes\":[5,3]", "\"sizes\":[5,4]", "sizes"),
+    let tree = grown(&[("abc", 0), ("abd", 1), ("xy", 0)], Use::End);
+    // Each on a line: owners and uses, parent, maker, text.
+    let sound = [
+        vec![3, 2, 6, 4, 4],
+        vec![1, 0, 1, 2, 0, 1, 99],
+        vec![2, 0, 1, 1, 0, 0, 0, 2, 97, 98],
+        vec![1, 1, 2, 2, 1, 1, 100],
+        vec![1, 0, 3, 0, 0, 2, 120, 121],
+        vec![0],
+    ];
+    let packed = |lines: &[Vec<u64>]| {
+        let mut packed = Packed::default();
+        lines.iter().flatten().for_each(|&number| packed.put(number));
+        packed.finish()
+    };
+    assert_eq!(String::from(tree), packed(&sound));
+    for (line, damaged, why) in [
+        (3, vec![1, 1, 2, 9, 1, 1, 100], "hangs on nothing"),
+        (2, vec![2, 0, 1, 1, 0, 2, 0, 2, 97, 98], "ring"),
+        (3, vec![1, 1, 2, 2, 1, 0], "no text"),
+        (3, vec![1, 1, 2, 2, 1, 1, 99], "begins like"),
+        (3, vec![1, 0, 2, 2, 1, 1, 100], "sizes"),
+        (3, vec![1, 7, 2, 2, 1, 1, 100], "unknown owner"),
+        (3, vec![1, 1, 9, 2, 1, 1, 100], "later than now"),
+        (2, vec![2, 1, 0, 0, 1, 0, 0, 2, 97, 98], "out of order"),
+        (2, vec![1, 0, 1, 0, 0, 2, 97, 98], "lacks"),
+        (5, vec![1, 3], "vacant"),
+        (0, vec![3, 2, 6, 5, 4], "sizes"),
+        (5, vec![], "early"),
+        (5, vec![0, 0], "go on"),
     ] {
-        assert!(text.contains(from), "{from}");
-        let error = serde_json::from_str::<RadixTree>(&text.replace(from, to)).unwrap_err().to_string();
-        assert!(error.contains(why), "{from} → {to}: {error}");
+        let mut lines = sound.clone();
+        lines[line] = damaged;
+        let error = RadixTree::try_from(packed(&lines)).unwrap_err();
+        assert!(error.contains(why), "{why}: {error}");
     }
 }
