@@ -93,6 +93,12 @@ impl Engine {
         }
     }
 
+    /// Adapters that waiting sequences need and it does not hold, as often as they are needed.
+    pub fn waiting_adapters(&self) -> impl Iterator<Item = u32> + '_ {
+        let needed = self.waiting.iter().filter_map(|&place| self.sequences.get(place)?.request.adapter);
+        needed.filter(|adapter| !self.adapters.0.contains(adapter))
+    }
+
     /// Adapters it holds, the one used longest ago first.
     pub fn adapters(&self) -> &[u32] {
         self.adapters.held()

@@ -312,6 +312,13 @@ impl ReplicaModel for EngineReplica {
         into.adapters.clear();
         into.adapters.extend_from_slice(self.engine.adapters());
         into.adapters.sort();
+        into.adapter_slots = self.engine.config().adapter_slots;
+        into.adapters_waiting.clear();
+        if into.adapter_slots > 0 {
+            into.adapters_waiting.extend(self.engine.waiting_adapters());
+            into.adapters_waiting.sort();
+            into.adapters_waiting.dedup();
+        }
     }
 
     fn stats(&self) -> ReplicaStats {
