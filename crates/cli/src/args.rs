@@ -77,6 +77,16 @@ pub(crate) struct SweepArgs {
     /// Runs of every point, each with a seed of its own; five without it. A single one has no error band.
     #[arg(long, value_name = "N")]
     pub(crate) seeds: Option<u32>,
+    /// Draw a figure (a name out of the result, as `ttft_p95_s`) into a file: over one axis a line for each policy, over two a map of one
+    /// policy. May be given several times.
+    #[arg(long = "chart", value_name = "FIGURE=FILE.svg")]
+    pub(crate) charts: Vec<String>,
+    /// The policy of maps, counted from 0 in the order of the experiment.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) policy: u32,
+    /// Maps show that policy less this one.
+    #[arg(long, value_name = "N")]
+    pub(crate) against: Option<u32>,
     /// Run only every n-th cell from the k-th; `merge` puts shards together.
     #[arg(long, value_name = "K/N")]
     pub(crate) shard: Option<String>,

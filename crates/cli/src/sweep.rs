@@ -6,12 +6,15 @@ use crate::run::write_json;
 use crate::spread::spread;
 use crate::table::Table;
 use crate::{Failure, failed, source};
+use servelab_lab::chart::draw_sweep;
 use servelab_lab::sweep::{Plan, say};
 use servelab_lab::words;
 use servelab_spec::SCHEMA_VERSION;
 use servelab_spec::csv::sweep_csv;
+use servelab_spec::protocol::SweepChartRequest;
 use servelab_spec::sweep::{Axis, Band, Figure, PointPolicy, Shard, SweepReport, SweepSpec};
 use std::io::Write;
+use std::path::Path;
 
 /// Seeds where nothing else is said: the interval is then 1.24 standard deviations to each side, and a sixth seed would take off a tenth of it.
 const SEEDS: u32 = 5;
@@ -36,10 +39,39 @@ pub(crate) fn sweep(args: &SweepArgs, out: &mut impl Write) -> Result<(), Failur
     sweep.seeds = args.seeds.unwrap_or(sweep.seeds);
     let plan = Plan::new(sweep).map_err(request)?;
     plan.check().map_err(request)?;
+    // As in a run: what is mistyped, and a file that can not be written, should cost no work.
+    let charts = args.charts.iter().map(|text| chart(args, &plan, text)).collect::<Result<Vec<_>, _>>()?;
+    let charts = (charts.into_iter())
+        .map(|(request, file)| Ok((request, Output::open(Path::new(file))?)))
+        .collect::<Result<Vec<_>, Failure>>()?;
     let target = Target::open(&args.spread.into)?;
     let cells: Vec<u32> = shard.cells(plan.cells()).collect();
     let results = spread(&cells, args.spread.jobs, |&cell| plan.run(cell)).map_err(failed)?;
-    write(&plan.report(results), target, out)
+    let report = plan.report(results);
+    write(&report, target, out)?;
+    out.flush()?;
+    for (wanted, file) in charts {
+        file.write(&draw_sweep(&wanted, &report).map_err(request)?.svg)?;
+    }
+    Ok(())
+}
+
+/// Pixels of a chart: those of a run's, unless one asks otherwise there.
+const SIZE: (u32, u32) = (960, 480);
+
+fn chart<'a>(args: &SweepArgs, plan: &Plan, text: &'a str) -> Result<(SweepChartRequest, &'a str), Failure> {
+    let parts = text.split_once('=').filter(|(_, file)| !file.is_empty());
+    let figure = parts.and_then(|(name, _)| Figure::ALL.iter().copied().find(|figure| figure.name() == name));
+    let (Some((_, file)), Some(figure)) = (parts, figure) else {
+        let names: Vec<&str> = Figure::ALL.iter().map(|figure| figure.name()).collect();
+        let accepted = format!("accepted is FIGURE=FILE.svg with one of {}", names.join(", "));
+        return Err(Failure::Request(format!("--chart {text}: {accepted}")));
+    };
+    let (width, height) = SIZE;
+    let request = SweepChartRequest { figure, policy: args.policy, against: args.against, width, height, dark: false };
+    // Drawing nothing finds every fault of the request.
+    draw_sweep(&request, &plan.report(vec![])).map_err(|error| Failure::Request(error.to_string()))?;
+    Ok((request, file))
 }
 
 /// Where a result goes and in which form.

@@ -135,6 +135,26 @@ fn what_was_swept_stands_in_the_result() {
 }
 
 #[test]
+fn charts_are_written() {
+    let folder = scratch("charts");
+    let file = folder.join("map.svg").display().to_string();
+    let svg = |args: &[&str]| {
+        run(small(args));
+        std::fs::read_to_string(&file).unwrap()
+    };
+    let map = svg(&["--chart", &format!("ttft_p95_s={file}"), "--policy", "2", "--against", "0"]);
+    assert!(map.starts_with("<svg") && map.contains("Where does Prefix affinity differ from Round-robin in TTFT p95?"));
+    let one = ["sweep", "multi-tenant", "--set", "workload.requests=30", "--axis", "replicas=1..4*4", "--seeds", "2"];
+    let chart = format!("reuse={file}");
+    text(&one.iter().copied().chain(["--chart", &chart]).collect::<Vec<_>>());
+    assert!(std::fs::read_to_string(&file).unwrap().contains("How does reuse change with replicas?"));
+    let with = |more: &[&str]| refused(&one.iter().chain(more).copied().collect::<Vec<_>>(), 2);
+    assert!(with(&["--chart", "luck=x.svg"]).contains("ttft_p95_s"));
+    assert!(with(&["--chart", "reuse"]).contains("FIGURE=FILE.svg"));
+    assert!(with(&["--chart", "reuse=x.svg", "--policy", "3"]).contains("0 to 2"));
+}
+
+#[test]
 fn refusals_say_what_would_do_and_leave_with_status_2() {
     for (args, says) in [
         (vec!["sweep", "multi-tenant"], "--axis workload.rate=0.5..2*7"),

@@ -5,6 +5,7 @@ use super::{Direction, Extent, Form, Picture, Ribbon, Stroke, check_size, heat, 
 use crate::catalog;
 use crate::sweep::say;
 use crate::words::duration;
+use servelab_spec::patch;
 use servelab_spec::protocol::{Chart, ChartRequest, SweepChartRequest};
 use servelab_spec::sweep::figures::FigureUnit;
 use servelab_spec::sweep::{Axis, Better, Figure, Scale, SweepReport};
@@ -39,7 +40,15 @@ pub fn draw(request: &SweepChartRequest, report: &SweepReport) -> Result<Chart, 
 pub(super) fn axis_name(axis: &Axis, report: &SweepReport) -> String {
     let catalog = catalog::catalog();
     if let Some(setting) = catalog.settings.iter().find(|setting| setting.name == axis.key) {
-        return Unit::Count.label(&with_unit(&setting.label, &setting.unit));
+        // One setting whose unit is another setting, unless that is swept as well.
+        let swept = report.sweep.axes.iter().any(|axis| axis.key == "workload.rate_unit");
+        let chosen = patch::entries(&report.sweep.spec).into_iter().find(|(key, _)| key == "workload.rate_unit");
+        return match chosen {
+            Some((_, chosen)) if axis.key == "workload.rate" && !swept => {
+                with_unit(&setting.label, if chosen == "of_capacity" { "× capacity" } else { "requests/s" })
+            }
+            _ => with_unit(&setting.label, &setting.unit),
+        };
     }
     let param = axis.key.strip_prefix("policies.").and_then(|rest| rest.split_once(".params."));
     let known = param.and_then(|(at, name)| {
@@ -143,7 +152,9 @@ fn lines(request: &SweepChartRequest, report: &SweepReport, axis: &Axis) -> Char
 
 /// The question, and what the last point that all policies have says to it.
 fn title(report: &SweepReport, figure: Figure, strokes: &[Stroke], name: &str, order: &[usize]) -> String {
-    let question = format!("How does {} change with {name}?", figure.label());
+    // In a sentence without its unit.
+    let setting = name.split(" (").next().unwrap_or(name).to_lowercase();
+    let question = format!("How does {} change with {setting}?", figure.label());
     let Some(&last) = order.last() else { return question };
     let at = report.points[last].at[0].to_string();
     let ends = strokes.iter().filter_map(|stroke| Some((stroke.label.as_str(), stroke.points.last()?.1)));

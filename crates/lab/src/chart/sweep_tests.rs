@@ -46,8 +46,8 @@ fn lines_stand_where_the_means_are_with_bands_around_them() {
     let near = |a: &[f64], b: [f64; 3]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-12);
     assert!(near(&line("Round-robin").y, [1.0, 2.0, 3.0]) && near(&line("Prefix affinity").y, [0.5, 1.0, 1.5]));
     assert_eq!((chart.x, chart.x_log, chart.y.0), ((1.0, 4.0), true, 0.0));
-    assert!(chart.x_label.ends_with(", logarithmic") && chart.y_label == "TTFT p95 (s)", "{}", chart.y_label);
-    assert!(chart.title.starts_with("How does TTFT p95 change with "), "{}", chart.title);
+    assert_eq!((&*chart.x_label, &*chart.y_label), ("Arrival rate (× capacity), logarithmic", "TTFT p95 (s)"));
+    assert!(chart.title.starts_with("How does TTFT p95 change with arrival rate? "), "{}", chart.title);
     assert!(chart.title.ends_with("At 4: 1.5 s with Prefix affinity, 3 s with Round-robin"), "{}", chart.title);
     assert_eq!(chart.svg.matches("fill-opacity=\"0.18\"").count(), 2, "a band for each policy");
     // The band's first corner: x of the point, y of mean + t(2) · s ÷ √3 = 1 + 4.303 · 0.1 ÷ √3.
