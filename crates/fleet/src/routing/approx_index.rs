@@ -9,6 +9,7 @@
 //! times the tokens it can hold.
 
 use super::lru::LruSet;
+use super::packed::{Packed, Unpack};
 use crate::telemetry::holders::Holders;
 use serde_json::Value;
 use servelab_engine::{BlockKey, Prompt};
@@ -89,21 +90,38 @@ impl ApproxIndex {
         }
     }
 
-    /// What each replica is believed to hold.
+    /// What each replica is believed to hold, oldest first.
     pub(crate) fn save(&self) -> Value {
-        serde_json::to_value(&self.pods).unwrap_or_default()
+        let mut packed = Packed::default();
+        packed.put(self.pods.len() as u64);
+        for (&replica, pod) in &self.pods {
+            packed.put(replica.into());
+            packed.put(pod.capacity().into());
+            let keys: Vec<u64> = pod.iter().collect();
+            packed.put_all(keys.into_iter());
+        }
+        Value::from(packed.finish())
     }
 
     /// Takes back what [`ApproxIndex::save`] gave.
     pub(crate) fn restore(&mut self, state: &Value) -> Result<(), String> {
-        self.pods = serde_json::from_value(state.clone()).map_err(|error| error.to_string())?;
-        let last = self.pods.keys().next_back().copied().unwrap_or(0);
-        if last >= Holders::MOST_REPLICAS {
-            return Err(format!("an index of replica {last} of at most {}", Holders::MOST_REPLICAS));
-        }
-        self.holders = Holders::new(last + 1);
-        for (&replica, pod) in &self.pods {
-            pod.iter().for_each(|key| self.holders.add(BlockKey(key), replica));
+        let mut unpack = Unpack::new(state.as_str().ok_or("an index is packed text")?);
+        let pods =
+            unpack.take_all(|unpack| Ok((unpack.take_u32()?, unpack.take_u32()?, unpack.take_all(Unpack::take)?)))?;
+        unpack.end()?;
+        (self.pods, self.holders) = (BTreeMap::new(), Holders::new(1));
+        for (replica, capacity, keys) in pods {
+            if replica >= Holders::MOST_REPLICAS {
+                return Err(format!("an index of replica {replica} of at most {}", Holders::MOST_REPLICAS));
+            }
+            self.holders.widen(replica);
+            let pod = self.pods.entry(replica).or_insert_with(|| LruSet::new(capacity));
+            for key in keys {
+                if pod.touch(key).is_some() {
+                    return Err("a replica is believed to hold more than it can".into());
+                }
+                self.holders.add(BlockKey(key), replica);
+            }
         }
         Ok(())
     }
@@ -175,8 +193,16 @@ mod tests {
         for at in 0..7 {
             assert_eq!(matched(&again, &ids(at * 1000, 250)), matched(&index, &ids(at * 1000, 250)));
         }
-        for damaged in ["7", "{\"0\":3}", "{\"4000000000\":[4,[]]}"] {
-            assert!(again.restore(&serde_json::from_str(damaged).unwrap()).is_err(), "{damaged}");
+        let packed = |numbers: &[u64]| {
+            let mut packed = Packed::default();
+            numbers.iter().for_each(|&number| packed.put(number));
+            Value::from(packed.finish())
+        };
+        assert!(again.restore(&packed(&[1, 0, 2, 2, 5, 6])).is_ok());
+        let too_many = packed(&[1, 0, 1, 2, 5, 6]);
+        for damaged in [Value::Null, Value::from("!"), packed(&[1, 0, 2, 2, 5]), too_many, packed(&[1, 1 << 31, 2, 0])]
+        {
+            assert!(again.restore(&damaged).is_err(), "{damaged}");
         }
     }
 }

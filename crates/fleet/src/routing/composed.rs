@@ -265,7 +265,7 @@ mod tests {
         for state in [
             "null",
             "{}",
-            "{\"prefixes\":{},\"sessions\":[],\"cold\":[-1]}",
+            "{\"prefixes\":\"A\",\"sessions\":[],\"cold\":[-1]}",
             "{\"prefixes\":1,\"sessions\":[],\"cold\":[]}",
         ] {
             let state = serde_json::from_str(state).unwrap_or_default();

@@ -1,6 +1,5 @@
 //! A set of keys that forgets what was used longest ago: what routers remember of a replica.
 
-use serde::{Deserialize, Serialize};
 use servelab_engine::hash::KeyMap;
 
 const NONE: u32 = u32::MAX;
@@ -13,8 +12,7 @@ struct Node {
 }
 
 /// At most `capacity` keys in order of use. Nothing is allocated once it is full.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(into = "Saved", from = "Saved")]
+#[derive(Clone, Debug)]
 pub(crate) struct LruSet {
     capacity: u32,
     places: KeyMap<u64, u32>,
@@ -22,10 +20,6 @@ pub(crate) struct LruSet {
     oldest: u32,
     newest: u32,
 }
-
-/// Capacity, then keys, oldest first.
-#[derive(Clone, Serialize, Deserialize)]
-struct Saved(u32, Vec<u64>);
 
 impl LruSet {
     /// An empty set of at most `capacity` keys, at least 1.
@@ -110,22 +104,6 @@ impl LruSet {
     }
 }
 
-impl From<LruSet> for Saved {
-    fn from(set: LruSet) -> Self {
-        Saved(set.capacity, set.iter().collect())
-    }
-}
-
-impl From<Saved> for LruSet {
-    fn from(Saved(capacity, keys): Saved) -> Self {
-        let mut set = LruSet::new(capacity);
-        keys.into_iter().for_each(|key| {
-            set.touch(key);
-        });
-        set
-    }
-}
-
 #[cfg(all(test, not(target_arch = "wasm32")))]
 mod tests {
     use super::*;
@@ -144,7 +122,6 @@ mod tests {
                 let out = (plain.len() > capacity as usize).then(|| plain.remove(0));
                 prop_assert_eq!(set.touch(key), out);
                 prop_assert_eq!(set.iter().collect::<Vec<_>>(), plain.clone());
-                set = LruSet::from(Saved::from(set));
             }
             let mut out = Vec::new();
             set.resize(smaller, |key| out.push(key));
