@@ -2,6 +2,7 @@
 //! beyond noise (`tests/presets.rs`). Most ask for a guess first; a judge beside the preset reads the right answer off the finished run, so
 //! that no answer stands anywhere before it.
 
+mod fleets;
 mod routing;
 mod workloads;
 
@@ -13,7 +14,7 @@ use servelab_spec::experiment::{EngineSpec, MultiTenantSpec, PolicySpec, RateUni
 /// All presets, the first one being what a page without an address shows.
 pub fn all() -> Vec<PresetInfo> {
     let mut all = vec![multi_tenant(), book_trace(), tiny_cache(), datacenter()];
-    all.splice(2..2, routing::all().into_iter().chain(workloads::all()));
+    all.splice(2..2, routing::all().into_iter().chain(workloads::all()).chain(fleets::all()));
     all
 }
 
@@ -26,7 +27,7 @@ pub fn find(name: &str) -> Option<PresetInfo> {
 pub(crate) fn judge(name: &str) -> Option<Judge> {
     match name {
         "multi-tenant" | "tiny-cache" | "datacenter" => Some(soonest),
-        _ => routing::judge(name).or_else(|| workloads::judge(name)),
+        _ => routing::judge(name).or_else(|| workloads::judge(name)).or_else(|| fleets::judge(name)),
     }
 }
 

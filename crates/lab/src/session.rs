@@ -29,7 +29,7 @@ use servelab_spec::experiment::{Charge, Coefficients, ExecutionMode, Spec};
 use servelab_spec::protocol::{Chart, ChartRequest};
 use servelab_spec::report::Report;
 use servelab_spec::validate::SpecError;
-use servelab_workload::{Source, Survey, Workload, survey};
+use servelab_workload::{Source, Survey, Workload};
 
 /// How far a run has come.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -244,7 +244,7 @@ impl Stage {
         arrivals.extend(std::iter::from_fn(|| copy.next_request()).map(|request| request.arrival));
         let mut stage = Stage {
             coefficients,
-            survey: survey(&source),
+            survey: situation::survey(spec, &source),
             tenants: source.tenant_names(),
             arrivals,
             source,

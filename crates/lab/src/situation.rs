@@ -5,7 +5,9 @@ use servelab_fleet::FleetConfig;
 use servelab_fleet::config::{Change, ChangeKind, Slow};
 use servelab_fleet::replica::tick::TickConfig;
 use servelab_fleet::telemetry::TelemetryConfig;
-use servelab_spec::experiment::{Spec, TickSpec};
+use servelab_spec::experiment::{ExecutionMode, Spec, TickSpec};
+use servelab_workload::{Source, Survey, Workload};
+use std::collections::BTreeSet;
 
 /// `config` with the seed, the signals and the events of `spec`.
 pub(crate) fn apply(spec: &Spec, config: FleetConfig) -> FleetConfig {
@@ -36,4 +38,21 @@ pub(crate) fn tick(spec: &TickSpec) -> TickConfig {
         hit_ticks: spec.hit_ticks,
         miss_ticks: spec.miss_ticks,
     }
+}
+
+/// Totals of the workload. A replica in ticks that remembers a prefix reuses all of the prompt but one token, not whole blocks, so its ceiling is
+/// that of every request but the first of each prefix.
+pub(crate) fn survey(spec: &Spec, source: &Source) -> Survey {
+    let survey = servelab_workload::survey(source);
+    if spec.execution.mode != ExecutionMode::Tick {
+        return survey;
+    }
+    let (mut seen, mut ceiling) = (BTreeSet::new(), 0);
+    let mut requests = source.clone();
+    while let Some(request) = requests.next_request() {
+        if request.prompt.key(0).is_some_and(|key| !seen.insert(key)) {
+            ceiling += u64::from(request.prompt.len.saturating_sub(1));
+        }
+    }
+    Survey { ceiling_hit_tokens: ceiling, ..survey }
 }
