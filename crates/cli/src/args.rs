@@ -39,6 +39,12 @@ pub(crate) struct Experiment {
     /// Change a setting (`servelab list settings`), for example `workload.rate=12` or `policies=round_robin,prefix_affinity(guard=0)`.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
+    /// Compare a policy of your own too: a script in Rhai (`servelab list script`). May be given several times.
+    #[arg(long = "script", value_name = "FILE.rhai")]
+    pub(crate) scripts: Vec<PathBuf>,
+    /// What the scripts may read: 0 router-local counts, 1 polled metrics too, 2 KV events too.
+    #[arg(long, value_name = "0-2", default_value_t = 0, requires = "scripts", value_parser = clap::value_parser!(u8).range(0..=2))]
+    pub(crate) script_tier: u8,
     /// Seed of every random draw; of several runs, that of the first.
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
@@ -157,6 +163,8 @@ pub(crate) enum Listed {
     Settings,
     /// Charts.
     Charts,
+    /// What a policy of your own may read and call.
+    Script,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -14,7 +14,7 @@ pub(crate) fn catalog(out: &mut impl Write) -> Result<(), Failure> {
 }
 
 pub(crate) fn list(args: &ListArgs, out: &mut impl Write) -> Result<(), Failure> {
-    let all = [Listed::Presets, Listed::Policies, Listed::Costs, Listed::Settings, Listed::Charts];
+    let all = [Listed::Presets, Listed::Policies, Listed::Costs, Listed::Settings, Listed::Charts, Listed::Script];
     let wanted = args.what.map_or(all.to_vec(), |what| vec![what]);
     match args.format {
         Format::Csv => Err(Failure::Request("--format csv: lists come as table or json".into())),
@@ -27,6 +27,7 @@ pub(crate) fn list(args: &ListArgs, out: &mut impl Write) -> Result<(), Failure>
                 Some(Listed::Costs) => write_json(&catalog.costs, out),
                 Some(Listed::Settings) => write_json(&catalog.settings, out),
                 Some(Listed::Charts) => write_json(&CHARTS, out),
+                Some(Listed::Script) => write_json(&catalog.script, out),
             }
         }
         Format::Table => {
@@ -89,6 +90,13 @@ fn table(what: Listed) -> Table {
             table = Table::of_words(&["chart", "what it shows"]);
             for (id, meaning) in CHARTS {
                 table.row(vec![id.into(), meaning.into()]);
+            }
+        }
+        Listed::Script => {
+            table = Table::of_words(&["in a script", "what it is", "signal", "what it means"]);
+            for value in catalog.script.values {
+                let unit = if value.unit.is_empty() { String::new() } else { format!(", {}", value.unit) };
+                table.row(vec![value.name, format!("{}{unit}", value.kind), value.tier, value.help]);
             }
         }
     }

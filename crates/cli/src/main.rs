@@ -53,6 +53,8 @@ impl From<io::Error> for Failure {
 /// A run that failed: for a value of the request, or for something else.
 pub(crate) fn failed(error: servelab_lab::RunError) -> Failure {
     match error.field() {
+        // It could be run, and then a script went wrong.
+        _ if matches!(error, servelab_lab::RunError::Policy { .. }) => Failure::Run(error.to_string()),
         Some(_) => Failure::Request(error.to_string()),
         None => Failure::Run(error.to_string()),
     }

@@ -3,7 +3,9 @@
 use crate::Failure;
 use crate::args::Experiment;
 use servelab_lab::{catalog, presets};
+use servelab_spec::experiment::PolicySpec;
 use servelab_spec::sweep::{self, SweepSpec};
+use servelab_spec::validate::MAX_SCRIPT;
 use servelab_spec::{Spec, patch};
 use std::fs;
 use std::path::Path;
@@ -43,11 +45,26 @@ fn changed(mut spec: Spec, args: &Experiment) -> Result<Spec, Failure> {
         };
         spec = patch::set(&spec, key.trim(), value).map_err(request)?;
     }
+    for file in &args.scripts {
+        let policy = PolicySpec::scripted(&script(file)?).with("tier", args.script_tier.into());
+        spec.policies.push(policy);
+    }
     if let Some(seed) = args.seed {
         spec.seed = seed;
     }
     catalog::check(&spec).map_err(request)?;
     Ok(spec)
+}
+
+/// A script's text, from a file that is no longer than a script may be.
+fn script(file: &Path) -> Result<String, Failure> {
+    let failed = |error: std::io::Error| Failure::Run(format!("{}: {error}", file.display()));
+    let length = fs::metadata(file).map_err(failed)?.len();
+    if length > MAX_SCRIPT as u64 {
+        let accepted = format!("accepted are {MAX_SCRIPT} bytes");
+        return Err(Failure::Request(format!("{}: a script of {length} bytes; {accepted}", file.display())));
+    }
+    fs::read_to_string(file).map_err(failed)
 }
 
 fn start(experiment: &str) -> Result<Spec, Failure> {

@@ -215,3 +215,43 @@ fn the_real_model_reuses_the_same() {
     assert!(report["cost"]["prediction"]["total_ratio"].as_f64().unwrap() > 0.0);
     assert!(std::fs::metadata(&file).unwrap().len() > 10_000);
 }
+
+#[test]
+fn a_policy_of_ones_own_runs_and_says_where_it_goes_wrong() {
+    let file = scratch("mine.rhai");
+    let path = file.to_str().unwrap();
+    let run = |text: &str| {
+        std::fs::write(&file, text).unwrap();
+        [
+            "run",
+            "multi-tenant",
+            "--set",
+            "workload.requests=20",
+            "--set",
+            "policies=round_robin",
+            "--script",
+            path,
+            "--format",
+            "json",
+        ]
+    };
+    let script = "// Mine\nfn route(request, replicas) { hash(request.tenant) % replicas.len() }";
+    let report: Value = serde_json::from_str(&text(&run(script))).unwrap();
+    assert_eq!(report["policies"][1]["name"], "script");
+    assert_eq!(report["policies"][1]["label"], "Mine");
+    assert_eq!(report["spec"]["policies"][1]["script"], script);
+    let failing = "state.n = 0;\nfn route(request, replicas) {\n  state.n += 1;\n  0 / max(5 - state.n, 0)\n}";
+    let said = refused(&run(failing), 1);
+    assert!(said.contains("policies.1.script: line 4: Division by zero"), "{said}");
+    let said = refused(&run("fn route(request, replicas) {\n  let = 1;\n}"), 2);
+    assert!(said.contains("policies.1.script: line 2 ("), "{said}");
+    let said = refused(&run("// nothing"), 2);
+    assert!(said.contains("policies.1.script") && said.contains("fn route(request, replicas)"), "{said}");
+    std::fs::write(&file, "x".repeat(20_000)).unwrap();
+    assert!(refused(&["run", "multi-tenant", "--script", path], 2).contains("16384 bytes"));
+    let mut tiers = run("fn route(request, replicas) { replicas[0].waiting; replicas[0].id }").to_vec();
+    assert!(refused(&tiers, 1).contains("a replica's waiting is polled, and this script declares local"));
+    tiers.extend(["--script-tier", "1"]);
+    text(&tiers);
+    assert!(text(&["list", "script"]).contains("replica.cached_tokens"));
+}

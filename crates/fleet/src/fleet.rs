@@ -28,6 +28,7 @@ use crate::error::FleetError;
 use crate::gateway::AnyGateway;
 use crate::record::{Counts, RequestRecord};
 use crate::replica::{Model, Next, Replica};
+use crate::routing::PolicyFault;
 use crate::telemetry::{KvIndex, PolledSignals, Reads};
 use decisions::Decisions;
 use flights::Flights;
@@ -58,6 +59,8 @@ pub enum Poll {
     Paused,
     /// Every request has ended, or the horizon is reached.
     Done,
+    /// The policy can not go on ([`Fleet::fault`]); time stands still for good.
+    Failed,
 }
 
 /// Replicas, router, gateway and clients on one virtual clock.
@@ -108,6 +111,8 @@ pub(crate) struct Core {
     decisions: Decisions,
     ended: Vec<RequestRecord>,
     done: bool,
+    /// Why the policy can not go on.
+    fault: Option<PolicyFault>,
 }
 
 impl Fleet {
@@ -148,6 +153,7 @@ impl Fleet {
             decisions: Decisions::default(),
             ended: Vec::new(),
             done: false,
+            fault: None,
             config,
         };
         Ok(Fleet::around(core, policies))
@@ -194,6 +200,9 @@ impl Fleet {
         let until = until.max(self.core.now);
         let mut left = max_events;
         loop {
+            if self.core.fault.is_some() {
+                return Poll::Failed;
+            }
             if let Some(replica) = self.executing {
                 return Poll::Execute { replica };
             }
@@ -318,6 +327,20 @@ impl Fleet {
         model.split(self.core.now, &mut self.events);
         self.take_events(index, 0);
         self.refresh(index);
+    }
+
+    /// Why the policy can not go on, after [`Poll::Failed`].
+    pub fn fault(&self) -> Option<&PolicyFault> {
+        self.core.fault.as_ref()
+    }
+
+    /// The policy of `router` was asked something, and may have failed at it.
+    fn heed(&mut self, router: u32) {
+        if let Some(fault) = self.policies.each[router as usize].fault()
+            && self.core.fault.is_none()
+        {
+            self.core.fault = Some(fault.clone());
+        }
     }
 
     /// The step that `replica` waits for to be executed.

@@ -54,4 +54,4 @@ pub use config::{FleetConfig, ReplicaConfig};
 pub use error::{FleetError, RestoreError};
 pub use fleet::{Fleet, FleetState, Poll};
 pub use record::{Counts, Outcome, ReplicaStats, RequestRecord};
-pub use routing::{Policy, registry};
+pub use routing::{Policy, PolicyFault, registry};

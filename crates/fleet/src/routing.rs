@@ -41,6 +41,7 @@ pub mod registry;
 mod ring;
 mod round_robin;
 mod scoring;
+mod script;
 mod session_sticky;
 mod sglang_cache_aware;
 mod smg_least_load;
@@ -49,9 +50,13 @@ mod text;
 mod ties;
 
 use crate::telemetry::{KvIndex, LocalSignals, PolledSignals, Reads};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use servelab_engine::random::Stream;
 use servelab_engine::{Nanos, Prompt};
+use thiserror::Error;
+
+pub use script::reference as script_reference;
 
 /// A routing policy. Each router of a fleet has an instance of its own.
 pub trait Policy: Send {
@@ -76,6 +81,12 @@ pub trait Policy: Send {
     /// The replicas that may be chosen are now these, ascending.
     fn replicas_changed(&mut self, _ready: &[u32]) {}
 
+    /// Why it can not go on, once it can not: the run ends. Asked after every decision and every ending; only a policy whose text is the
+    /// user's own can fail.
+    fn fault(&self) -> Option<&PolicyFault> {
+        None
+    }
+
     /// What it remembers, for saving; `Null` when that is nothing.
     fn save(&self) -> Value {
         Value::Null
@@ -88,6 +99,17 @@ pub trait Policy: Send {
     fn restore(&mut self, state: &Value) -> Result<(), String> {
         if state.is_null() { Ok(()) } else { Err("this policy remembers nothing".into()) }
     }
+}
+
+/// Why a policy can not go on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Error)]
+#[error("{}{message}", .line.map(|line| format!("line {line}: ")).unwrap_or_default())]
+#[serde(deny_unknown_fields)]
+pub struct PolicyFault {
+    /// Line of its text, from 1, when one is to blame.
+    pub line: Option<u32>,
+    /// What happened.
+    pub message: String,
 }
 
 /// What a decision is made on.

@@ -70,7 +70,7 @@ fn drive(fleet: &mut Fleet, mut execute: impl FnMut(u32, &StepPlan) -> StepOutpu
             }
             Poll::Paused => fleet.check().unwrap(),
             Poll::Done => break,
-            Poll::Reached => unreachable!("nothing to reach"),
+            Poll::Reached | Poll::Failed => unreachable!("nothing to reach, no script"),
         }
         fleet.take_ended(&mut |record| records.push(record.clone()));
     }

@@ -2,6 +2,7 @@
 
 use crate::{costs, presets};
 use servelab_fleet::registry;
+use servelab_fleet::routing::script_reference;
 use servelab_spec::SCHEMA_VERSION;
 use servelab_spec::catalog::{Catalog, ParamInfo, ParamKind};
 use servelab_spec::experiment::{PolicySpec, Spec, WorkloadSpec};
@@ -16,6 +17,7 @@ pub fn catalog() -> Catalog {
         presets: presets::all(),
         costs: costs::all(),
         settings: settings(),
+        script: script_reference(),
     }
 }
 
@@ -25,10 +27,28 @@ pub fn catalog() -> Catalog {
 /// The first field at fault.
 pub fn check(spec: &Spec) -> Result<(), SpecError> {
     spec.validate()?;
-    for policy in &spec.policies {
-        registry::build(policy)?;
+    for (index, policy) in spec.policies.iter().enumerate() {
+        registry::build(policy).map_err(|error| match error.field.as_str() {
+            // Several policies may be scripts: which one it is, is what the page needs to know.
+            registry::SCRIPT_FIELD => SpecError { field: script_field(index), ..error },
+            _ => error,
+        })?;
     }
     costs::resolve(spec).map(|_| ())
+}
+
+/// The field of faults of the script that is policy `index`.
+pub(crate) fn script_field(index: usize) -> String {
+    format!("policies.{index}.script")
+}
+
+/// What a script calls itself: its first line, when that is a comment.
+fn script_title(policy: &PolicySpec) -> Option<String> {
+    /// Fits a table and a legend.
+    const LONGEST: usize = 48;
+    let first = policy.script.as_deref()?.lines().next()?;
+    let title: String = first.strip_prefix("//")?.trim().chars().take(LONGEST).collect();
+    (!title.is_empty()).then_some(title)
 }
 
 /// A policy's name for people, with the parameters that differ from its defaults: `Prefix affinity (imbalance guard off)`.
@@ -36,6 +56,7 @@ pub fn policy_label(policy: &PolicySpec) -> String {
     let Some(info) = registry::catalog().into_iter().find(|info| info.name == policy.name) else {
         return patch::policy_text(policy);
     };
+    let label = script_title(policy).unwrap_or(info.label);
     let mut notes = Vec::new();
     for param in &info.params {
         if let Some(&value) = policy.params.get(&param.name).filter(|&&value| value != param.default) {
@@ -49,7 +70,7 @@ pub fn policy_label(policy: &PolicySpec) -> String {
             });
         }
     }
-    if notes.is_empty() { info.label } else { format!("{} ({})", info.label, notes.join(", ")) }
+    if notes.is_empty() { label } else { format!("{label} ({})", notes.join(", ")) }
 }
 
 /// Key, label, sentence.
@@ -374,6 +395,11 @@ mod tests {
         assert_eq!(policy_label(&affinity), "Prefix affinity");
         assert_eq!(policy_label(&affinity.clone().with("guard", 1.0)), "Prefix affinity");
         assert_eq!(policy_label(&affinity.with("guard", 0.0)), "Prefix affinity (imbalance guard off)");
+        // A script is called what it calls itself.
+        assert_eq!(policy_label(&PolicySpec::named("script")), "Your own script");
+        assert_eq!(policy_label(&PolicySpec::scripted("fn route(a, b) { 0 }")), "Your own script");
+        let named = PolicySpec::scripted("//  Mine, all mine \nfn route(a, b) { 0 }").with("tier", 1.0);
+        assert_eq!(policy_label(&named), "Mine, all mine (signals local + polled)");
     }
 
     #[test]
@@ -383,6 +409,26 @@ mod tests {
         let mut spec = Spec::default();
         spec.execution.cost = "abacus".into();
         assert_eq!(check(&spec).unwrap_err().field, "execution.cost");
+    }
+
+    #[test]
+    fn scripts_are_blamed_by_their_place_and_examples_run() {
+        let spec = |policies| Spec { policies, ..Spec::default() };
+        let broken =
+            spec(vec![PolicySpec::named("script"), PolicySpec::scripted("fn route(request, replicas) {\n(\n}")]);
+        let error = check(&broken).unwrap_err();
+        assert_eq!(error.field, "policies.1.script");
+        assert!(error.found.starts_with("line "), "{error}");
+        let misplaced = PolicySpec { script: Some("x".into()), ..PolicySpec::named("round_robin") };
+        assert_eq!(check(&spec(vec![misplaced])).unwrap_err().field, "policies.0.script");
+        let examples = catalog().script.examples;
+        assert_eq!(examples.len(), 2);
+        let policies = examples.iter().map(|of| PolicySpec::scripted(&of.text).with("tier", of.tier.into())).collect();
+        let report = crate::run_priced(&spec(policies)).unwrap();
+        for (policy, example) in report.policies.iter().zip(&examples) {
+            assert_eq!(policy.requests.finished, 200);
+            assert!(policy.label.starts_with(&example.title), "{}", policy.label);
+        }
     }
 
     #[test]

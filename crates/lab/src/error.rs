@@ -1,7 +1,7 @@
 //! What can stop a run.
 
 use servelab_engine::ExecuteError;
-use servelab_fleet::{FleetError, RestoreError};
+use servelab_fleet::{FleetError, PolicyFault, RestoreError};
 use servelab_spec::validate::SpecError;
 use thiserror::Error;
 
@@ -30,6 +30,14 @@ pub enum RunError {
     /// A saved or recorded run that contradicts itself.
     #[error("saved run: {0}")]
     Damaged(String),
+    /// A policy of the user's own failed; what was simulated until then can be looked at.
+    #[error("{field}: {fault}")]
+    Policy {
+        /// Dotted key of its text.
+        field: String,
+        /// What happened, and in which line.
+        fault: PolicyFault,
+    },
     /// A run was advanced in a way that its spec does not ask for.
     #[error("{0}")]
     Mode(&'static str),
@@ -40,6 +48,7 @@ impl RunError {
     pub fn field(&self) -> Option<&str> {
         match self {
             RunError::Spec(error) | RunError::Fleet(FleetError::Spec(error)) => Some(&error.field),
+            RunError::Policy { field, .. } => Some(field),
             _ => None,
         }
     }

@@ -136,7 +136,7 @@ impl Session {
     /// Moves a priced run on by at most `max_events` events.
     ///
     /// # Errors
-    /// When the spec asks for the real model.
+    /// When the spec asks for the real model, or a policy of the user's own fails.
     pub fn advance(&mut self, max_events: u32) -> Result<Progress, RunError> {
         if self.is_live() {
             return Err(RunError::Mode("this spec asks for the real model: hand an executor in"));
@@ -149,8 +149,10 @@ impl Session {
                 let poll = run.fleet.poll(Nanos::MAX, piece);
                 run.happened(piece);
                 left -= piece;
-                if poll == Poll::Done {
-                    stage.current += 1;
+                match poll {
+                    Poll::Done => stage.current += 1,
+                    Poll::Failed => return Err(run.failure(stage.current)),
+                    Poll::Paused | Poll::Reached | Poll::Execute { .. } => {}
                 }
             }
         }
@@ -273,6 +275,14 @@ impl Stage {
 }
 
 impl Run {
+    /// Why the run of policy `index` can not go on.
+    pub(crate) fn failure(&self, index: usize) -> RunError {
+        match self.fleet.fault() {
+            Some(fault) => RunError::Policy { field: catalog::script_field(index), fault: fault.clone() },
+            None => RunError::Damaged("a policy failed and does not say why".into()),
+        }
+    }
+
     /// Takes what ended, and keeps a state to come back to when one is due.
     pub(crate) fn happened(&mut self, events: u32) {
         let records = &mut self.records;

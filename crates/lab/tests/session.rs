@@ -7,7 +7,7 @@ use servelab_engine::Nanos;
 use servelab_lab::session::byte_text;
 use servelab_lab::{RunError, Session, presets, run_priced};
 use servelab_spec::Spec;
-use servelab_spec::experiment::WorkloadSpec;
+use servelab_spec::experiment::{PolicySpec, WorkloadSpec};
 use servelab_spec::protocol::ChartRequest;
 
 fn json(session: &Session) -> String {
@@ -195,4 +195,35 @@ fn modes_are_not_mixed_up() {
     assert!(matches!(session.advance(1), Err(RunError::Mode(_))));
     assert_eq!(session.report().policies.len(), 3);
     assert!(session.recording().is_none());
+}
+
+/// A script that goes wrong in mid-run: an error that names it, and everything until then as it was.
+#[test]
+fn a_script_that_fails_ends_the_run_and_can_be_looked_at() {
+    let text = "state.n = 0;
+fn route(request, replicas) {
+    state.n += 1;
+    if state.n > 30 { throw \"enough\"; }
+    state.n % replicas.len()
+}";
+    let spec = Spec { policies: vec![PolicySpec::named("round_robin"), PolicySpec::scripted(text)], ..spec() };
+    let mut session = Session::new(spec).unwrap();
+    let error = loop {
+        match session.advance(50) {
+            Ok(progress) => assert!(!progress.done),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error.field(), Some("policies.1.script"));
+    assert_eq!(error.to_string(), "policies.1.script: line 4: enough");
+    assert_eq!(session.advance(50).unwrap_err(), error, "for good");
+    let end = session.simulated(1);
+    assert!(end > Nanos::ZERO);
+    assert_eq!(session.frame(1, Nanos::MAX).unwrap().policy, 1);
+    assert_eq!(session.story(1, 29, &byte_text).unwrap().unwrap().why, "the script named it");
+    assert_eq!(session.story(1, 30, &byte_text).unwrap().unwrap().why, "the script failed");
+    let state = serde_json::to_string(&session.save()).unwrap();
+    let mut restored = Session::restore(serde_json::from_str(&state).unwrap()).unwrap();
+    assert_eq!(restored.advance(50).unwrap_err(), error);
+    assert_eq!((restored.simulated(1), json(&restored)), (end, json(&session)));
 }

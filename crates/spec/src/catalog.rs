@@ -2,7 +2,7 @@
 //! registries yield it; page, CLI, docs and tests read it.
 
 use crate::experiment::{Coefficients, PolicySpec, Spec};
-use crate::validate::SpecError;
+use crate::validate::{self, SpecError};
 use serde::{Deserialize, Serialize};
 
 /// Everything that can be chosen.
@@ -18,6 +18,45 @@ pub struct Catalog {
     pub costs: Vec<CostInfo>,
     /// Settings of a spec, by dotted key.
     pub settings: Vec<ParamInfo>,
+    /// What the policy [`PolicySpec::SCRIPT`] can be written with.
+    pub script: ScriptReference,
+}
+
+/// What a script of the user's own may read and call, and scripts to start from.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ScriptReference {
+    /// Complete scripts, the default first.
+    pub examples: Vec<ScriptExample>,
+    /// Everything that can be read or called.
+    pub values: Vec<ScriptValue>,
+}
+
+/// A complete script.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ScriptExample {
+    /// Stable snake_case name.
+    pub name: String,
+    /// Title.
+    pub title: String,
+    /// The script.
+    pub text: String,
+    /// The tier it reads, by index of the parameter `tier`.
+    pub tier: u32,
+}
+
+/// Something that a script may read or call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ScriptValue {
+    /// As it is written: `request.tenant`, `replica.waiting`, `random()`.
+    pub name: String,
+    /// What it is: integer, number, text, switch or map.
+    pub kind: String,
+    /// Unit, empty for a pure number.
+    pub unit: String,
+    /// How it reaches the router; empty for what every script has.
+    pub tier: String,
+    /// One sentence: what it means.
+    pub help: String,
 }
 
 /// A routing policy.
@@ -172,6 +211,9 @@ impl Catalog {
             while let Err(error) = self.check_policy(policy) {
                 said.push(format!("Left out: {error}."));
                 let parameter = error.field.rsplit('.').next().unwrap_or_default();
+                if parameter == "script" && policy.script.take().is_some() {
+                    continue;
+                }
                 if policy.params.remove(parameter).is_none() {
                     return false;
                 }
@@ -194,6 +236,7 @@ impl Catalog {
             let known: Vec<&str> = self.policies.iter().map(|info| info.name.as_str()).collect();
             return Err(SpecError::new("policies", &policy.name, format!("accepted are {}", known.join(", "))));
         };
+        validate::check_script(&format!("policies.{}.script", policy.name), policy)?;
         for (name, &value) in &policy.params {
             let field = format!("policies.{}.{name}", policy.name);
             match info.params.iter().find(|param| param.name == *name) {
@@ -271,7 +314,14 @@ mod tests {
             efficiency: 1.0,
             coefficients: Coefficients::default(),
         };
-        Catalog { version: 1, policies, presets: vec![], costs: vec![cost], settings: vec![] }
+        Catalog {
+            version: 1,
+            policies,
+            presets: vec![],
+            costs: vec![cost],
+            settings: vec![],
+            script: ScriptReference::default(),
+        }
     }
 
     #[test]
@@ -297,13 +347,13 @@ mod tests {
         let policies = vec![
             PolicySpec::named("psychic"),
             PolicySpec::named("guarded").with("ratio", 0.0).with("mood", 1.0),
-            PolicySpec::named("round_robin"),
+            PolicySpec { script: Some("fn route".into()), ..PolicySpec::named("round_robin") },
         ];
         let mut spec = Spec { policies, ..Spec::default() };
         spec.execution.cost = "abacus".into();
         let (repaired, said) = catalog().repair(spec, &Spec::default());
         assert_eq!(repaired.policies, [PolicySpec::named("guarded"), PolicySpec::named("round_robin")]);
-        assert_eq!(said.len(), 4, "{said:?}");
+        assert_eq!(said.len(), 5, "{said:?}");
         assert!(catalog().check(&repaired).is_ok());
     }
 }

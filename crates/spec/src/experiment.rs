@@ -72,12 +72,23 @@ pub struct PolicySpec {
     /// Parameters by name; switches are 0 and 1, choices the index of the option.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub params: BTreeMap<String, f64>,
+    /// The text of the policy [`PolicySpec::SCRIPT`]; its first example when absent. No other policy has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub script: Option<String>,
 }
 
 impl PolicySpec {
+    /// Name of the policy whose text is the user's own.
+    pub const SCRIPT: &'static str = "script";
+
     /// The policy with all its defaults.
     pub fn named(name: &str) -> Self {
-        PolicySpec { name: name.into(), params: BTreeMap::new() }
+        PolicySpec { name: name.into(), params: BTreeMap::new(), script: None }
+    }
+
+    /// A policy of the user's own.
+    pub fn scripted(text: &str) -> Self {
+        PolicySpec { script: Some(text.into()), ..PolicySpec::named(Self::SCRIPT) }
     }
 
     /// The policy with one parameter set.

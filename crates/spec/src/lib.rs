@@ -6,6 +6,7 @@
 //! | [`experiment`] | [`Spec`]: everything that decides a run, and nothing else |
 //! | [`validate`] | the limits of a spec, each error naming field, value and what is accepted |
 //! | [`patch`] | dotted keys (`workload.rate=12`): the CLI's `--set` and the page's address |
+//! | [`base64url`] | how a script's text travels in an address |
 //! | [`report`] | [`Report`]: what a run says, one entry per policy |
 //! | [`sweep`] | [`sweep::SweepSpec`]: an experiment at every value of one or two settings; its report |
 //! | [`knee`] | the highest rate at which limits are kept, and how it was found |
@@ -15,6 +16,7 @@
 //!
 //! This crate depends on nothing of ours, so the page can use it and stay small.
 
+pub mod base64url;
 pub mod catalog;
 pub mod csv;
 pub mod experiment;

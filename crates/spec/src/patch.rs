@@ -1,21 +1,24 @@
 //! Dotted keys: one setting of a spec as `workload.rate=12`, for `--set` on the command line and for addresses.
 //!
 //! A key is the path of a value in the spec's JSON, list items by index. Policies have a form of their own that people
-//! can read and type: `policies=round_robin,prefix_affinity(guard=0)`. Only keys that the spec *has* can be set, so a
+//! can read and type: `policies=round_robin,prefix_affinity(guard=0)`. A script stands in it as `script(tier=1,script=…)`, its text in
+//! [`crate::base64url`], so that an address needs not escape it twice; `policies.1.script` takes plain text. Only keys that the spec *has* can be set, so a
 //! rate on a workload without one is an error and not a silent nothing; `workload.kind` starts the workload afresh.
 //!
 //! An address stores a preset and what differs from it: `#v=1&preset=multi-tenant&seed=9&workload.rate=12`. Reading one never
 //! fails and never panics: what cannot be used is left out and said, nothing is clamped, and the result is always valid.
 
 use crate::SCHEMA_VERSION;
+use crate::base64url;
 use crate::catalog::PresetInfo;
 use crate::experiment::{Coefficients, PolicySpec, Spec, WorkloadSpec};
 use crate::validate::{self, SpecError};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// Longest address that is read, bytes. Browsers take more, but no honest address needs it.
-const MAX_FRAGMENT: usize = 16 * 1024;
+/// Longest address that is read, bytes: six policies with scripts of the greatest length, a third longer in base64, and all the rest. Browsers take
+/// more, but no honest address needs it.
+const MAX_FRAGMENT: usize = 160 * 1024;
 
 /// Sets one value; the result is checked against the limit of that value alone, so that several settings
 /// can be made one after the other. Call [`Spec::validate`] after the last.
@@ -23,6 +26,13 @@ const MAX_FRAGMENT: usize = 16 * 1024;
 /// # Errors
 /// Unknown key, unreadable value, value outside its limits.
 pub fn set(spec: &Spec, key: &str, text: &str) -> Result<Spec, SpecError> {
+    if let Some(index) = script_index(key, spec)? {
+        let mut changed = spec.clone();
+        // As it is: lines are counted from its first.
+        changed.policies[index].script = (!text.trim().is_empty()).then(|| text.to_owned());
+        validate::check_script(key, &changed.policies[index])?;
+        return Ok(changed);
+    }
     let text = text.trim();
     match key {
         "version" | "preset" => {
@@ -201,13 +211,11 @@ pub fn policies_text(policies: &[PolicySpec]) -> String {
     texts.join(",")
 }
 
-/// One policy as people type it: its name, then parameters that differ from the defaults.
+/// One policy as people type it: its name, then parameters that differ from the defaults, then its script.
 pub fn policy_text(policy: &PolicySpec) -> String {
-    if policy.params.is_empty() {
-        return policy.name.clone();
-    }
-    let params: Vec<String> = policy.params.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    format!("{}({})", policy.name, params.join(","))
+    let mut params: Vec<String> = policy.params.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    params.extend(policy.script.as_ref().map(|text| format!("{SCRIPT}={}", base64url::encode(text.as_bytes()))));
+    if params.is_empty() { policy.name.clone() } else { format!("{}({})", policy.name, params.join(",")) }
 }
 
 /// Reads a list of policies as [`policies_text`] writes it. Blanks around names and values are allowed.
@@ -231,6 +239,10 @@ pub fn parse_policies(text: &str) -> Result<Vec<PolicySpec>, SpecError> {
             for pair in inside[..close].split(',').filter(|pair| !pair.trim().is_empty()) {
                 let (name, value) = pair.split_once('=').ok_or_else(|| wrong(pair))?;
                 let name = name.trim();
+                if name == SCRIPT && policy.script.is_none() {
+                    policy.script = Some(base64url::decode_text(value.trim()).ok_or_else(|| wrong_script(value))?);
+                    continue;
+                }
                 let value = number(&format!("policies.{}.{name}", policy.name), value.trim())?;
                 if policy.params.insert(name.to_owned(), value).is_some() {
                     return Err(SpecError::new("policies", quote(pair), "accepted is each parameter once"));
@@ -246,6 +258,24 @@ pub fn parse_policies(text: &str) -> Result<Vec<PolicySpec>, SpecError> {
     }
     Spec { policies: policies.clone(), ..Spec::default() }.validate()?;
     Ok(policies)
+}
+
+/// Where a policy's script stands in its readable form.
+const SCRIPT: &str = "script";
+
+fn wrong_script(found: &str) -> SpecError {
+    SpecError::new("policies", quote(found), "accepted is a script's text in base64 with - and _, without =")
+}
+
+/// `policies.1.script`: the index.
+fn script_index(key: &str, spec: &Spec) -> Result<Option<usize>, SpecError> {
+    let Some(index) = key.strip_prefix("policies.").and_then(|rest| rest.strip_suffix(".script")) else {
+        return Ok(None);
+    };
+    match index.parse::<usize>() {
+        Ok(index) if index < spec.policies.len() => Ok(Some(index)),
+        _ => Err(unknown_key(key, spec)),
+    }
 }
 
 /// `policies.1.params.guard`: the index and the parameter's name, which need not be listed yet.

@@ -52,6 +52,35 @@ fn policies_have_a_readable_form() {
 }
 
 #[test]
+fn scripts_travel_as_they_are() {
+    let text = "// a, (b) = c\nfn route(request, replicas) {\n    `\u{2713} & %`\n}\n";
+    let spec = set(&Spec::default(), "policies", "round_robin,script(tier=1)").unwrap();
+    let spec = set(&spec, "policies.1.script", text).unwrap();
+    assert_eq!(spec.policies[1], PolicySpec::scripted(text).with("tier", 1.0));
+    assert_eq!(parse_policies(&policies_text(&spec.policies)).unwrap(), spec.policies);
+    let address = encode(&spec, &Spec::default());
+    assert!(address.ends_with("policies=round_robin,script(tier=1,script=Ly8gYSwgKGIpID0gYwpmbiByb3V0ZShyZXF1ZXN0LCByZXBsaWNhcykgewogICAgYOKckyAmICVgCn0K)"), "{address}");
+    assert_eq!(decode(&address, &presets()), (spec.clone(), vec![]));
+    assert_eq!(set(&spec, "policies.1.script", " ").unwrap().policies[1].script, None);
+    // Six of the greatest length still open.
+    let long = |at: usize| PolicySpec::scripted(&format!("{at}{}", "\u{1f980}".repeat(validate::MAX_SCRIPT / 4 - 1)));
+    let all = Spec { policies: (0..6).map(long).collect(), ..Spec::default() };
+    assert_eq!(decode(&encode(&all, &Spec::default()), &presets()), (all, vec![]));
+    let wrong = |key: &str, text: &str| set(&spec, key, text).expect_err(text).to_string();
+    assert!(
+        wrong("policies.0.script", text)
+            .contains("policies.0.script: a script is not accepted; only the policy script")
+    );
+    assert!(wrong("policies.9.script", text).contains("policies"));
+    assert!(wrong("policies.1.script", &"x".repeat(20_000)).contains("16384 bytes"));
+    for policies in
+        ["script(script=a)", "script(script=YQ==)", "script(script=_w)", "script(script=YQ,script=YQ)", "a(script=YQ)"]
+    {
+        assert!(wrong("policies", policies).contains("accepted") || policies.starts_with("a("), "{policies}");
+    }
+}
+
+#[test]
 fn refusals_say_what_would_do() {
     let spec = Spec::default();
     let message = |key: &str, value: &str| set(&spec, key, value).expect_err(key).to_string();
@@ -101,7 +130,7 @@ fn what_cannot_be_used_is_said() {
     assert!(alone.contains("execution.cost=custom"), "{alone}");
     assert!(warnings("execution.coefficients.step_us=5&execution.cost=custom").is_empty());
     assert!(warnings("workload.user_min=40")[0].contains("does not fit together"));
-    assert!(warnings(&"a".repeat(20_000))[0].contains("longer than"));
+    assert!(warnings(&"a".repeat(200_000))[0].contains("longer than"));
     // The rest of the address still counts.
     let (spec, said) = decode("v=1&seed=11&replicas=x", &presets());
     assert_eq!((spec.seed, spec.replicas, said.len()), (11, 4, 1));
@@ -195,13 +224,16 @@ fn every_kind_can_be_chosen_and_starts_afresh() {
 
 prop_compose! {
     fn policy_lists()(
-        list in prop::collection::btree_map("[a-z][a-z_]{0,8}", prop::collection::btree_map("[a-z]{1,6}", any::<i32>(), 0..3), 1..6),
+        list in prop::collection::btree_map("[a-z][a-z_]{0,8}", prop::collection::btree_map("[a-z]{1,6}", any::<i32>(), 0..3), 1..5),
+        scripts in prop::collection::btree_set(any::<String>(), 0..3),
     ) -> Vec<PolicySpec> {
         list.into_iter()
             .map(|(name, params)| PolicySpec {
                 name,
                 params: params.into_iter().map(|(name, value)| (name, f64::from(value) / 8.0)).collect(),
+                script: None,
             })
+            .chain(scripts.into_iter().map(|text| PolicySpec::scripted(&text).with("tier", 1.0)))
             .collect()
     }
 }

@@ -6,7 +6,7 @@
 
 mod workload;
 
-use crate::experiment::{ExecutionMode, Spec};
+use crate::experiment::{ExecutionMode, PolicySpec, Spec};
 use crate::{MAX_SEED, SCHEMA_VERSION};
 use serde_json::Value;
 use thiserror::Error;
@@ -32,6 +32,9 @@ impl SpecError {
 
 /// Most policies compared in one run: more do not fit a table or a palette.
 pub const MAX_POLICIES: usize = 6;
+
+/// Longest script, bytes. The examples have about one thousand; an address with six of this length still opens.
+pub const MAX_SCRIPT: usize = 16 * 1024;
 
 /// KV bytes of one token in the reference TinyGPT: 6 layers × (K, V) × 2 heads × 32 × 4 bytes.
 const TINYGPT_KV_BYTES: u64 = 3072;
@@ -208,6 +211,7 @@ impl Spec {
                     return Err(SpecError::new(field, value, "accepted is a finite number"));
                 }
             }
+            check_script(&format!("policies.{index}.script"), policy)?;
             if self.policies[..index].contains(policy) {
                 let accepted = "accepted is each policy once with the same parameters";
                 return Err(SpecError::new(format!("policies.{index}"), &policy.name, accepted));
@@ -307,6 +311,23 @@ fn check_numbers(spec: &Spec) -> Result<(), SpecError> {
             Some(Value::Number(number)) => limit.check(number.as_f64().unwrap_or(f64::NAN))?,
             Some(_) => limit.check(f64::NAN)?,
         }
+    }
+    Ok(())
+}
+
+/// Only one policy has a text of its own, and that is no longer than an address can carry.
+///
+/// # Errors
+/// Names `field`.
+pub fn check_script(field: &str, policy: &PolicySpec) -> Result<(), SpecError> {
+    let Some(text) = &policy.script else { return Ok(()) };
+    if policy.name != PolicySpec::SCRIPT {
+        let accepted = format!("only the policy {} has one; {} is as it is", PolicySpec::SCRIPT, policy.name);
+        return Err(SpecError::new(field, "a script", accepted));
+    }
+    if text.len() > MAX_SCRIPT {
+        let found = format!("a script of {} bytes", text.len());
+        return Err(SpecError::new(field, found, format!("accepted are {MAX_SCRIPT} bytes")));
     }
     Ok(())
 }

@@ -379,3 +379,41 @@ fn a_worker_without_devices_says_what_to_choose() {
     let Some(FromWorker::Failed { field: Some(field), .. }) = said.last() else { panic!("{said:?}") };
     assert_eq!(field, "execution.mode");
 }
+
+/// W2, and the desk goes on: a script may do whatever it likes to itself.
+#[test]
+fn a_script_that_goes_wrong_ends_its_run_and_nothing_else() {
+    let script = |text: &str| Spec {
+        policies: vec![PolicySpec::named("round_robin"), PolicySpec::scripted(text)],
+        ..preset("book-trace")
+    };
+    let mut desk = priced();
+    for (number, text, found) in [
+        (1, "fn route(request, replicas) {\n  loop { }\n}", "line 1: more than"),
+        (2, "fn route(request, replicas) {\n  let a = []; loop { a.push(a) }\n}", "exceeds what a script may hold"),
+        (3, "fn route(request, replicas) {\n  \"no\"\n}", "line 1: route returned a text"),
+        (4, "fn route(request, replicas) { 99 }", "route returned 99, which is none of the replicas"),
+        (5, "fn route(request, replicas) {\n\n nobody }", "line 3: there is no nobody here"),
+    ] {
+        tell(&mut desk, run(number, &script(text)));
+        let said = finish(&mut desk);
+        let Some(FromWorker::Failed { run, message, field }) = said.last() else { panic!("{text}: {said:?}") };
+        assert_eq!((*run, field.as_deref()), (number, Some("policies.1.script")));
+        assert!(message.contains(found), "{message}");
+        assert_eq!(
+            said.iter().filter(|m| matches!(m, FromWorker::Report { .. } | FromWorker::Failed { .. })).count(),
+            1
+        );
+        // What was simulated until then can be looked at.
+        for policy in [0, 1] {
+            let said = tell(&mut desk, ToWorker::Frame { run: number, policy, t_s: 0.1 });
+            assert!(matches!(&said[..], [FromWorker::Frame { .. }]), "W1: {said:?}");
+        }
+    }
+    // One that can not be read does not start.
+    let said = tell(&mut desk, run(6, &script("fn route(request, replicas) {\n  let\n}")));
+    let [FromWorker::Failed { message, field: Some(field), .. }] = &said[..] else { panic!("{said:?}") };
+    assert!(field == "policies.1.script" && message.contains("line 3 ("), "{message}");
+    tell(&mut desk, run(7, &preset("book-trace")));
+    assert!(matches!(finish(&mut desk).last(), Some(FromWorker::Report { run: 7, .. })));
+}

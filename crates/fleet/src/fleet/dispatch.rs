@@ -203,6 +203,7 @@ impl Fleet {
             why: Cow::Borrowed(why),
         };
         core.decisions.push(decision, &scratch.candidates, &scratch.scores, core.replicas.len() as u32);
+        self.heed(router);
         Some(Choice { expected_hit, ..choice })
     }
 
@@ -339,6 +340,7 @@ impl Fleet {
         if known {
             let policy = &mut self.policies.each[attempt.routed.router as usize];
             policy.ended(core.now, &view(&flight.request, attempt.number), index);
+            self.heed(attempt.routed.router);
         }
         self.leave_if_done(index);
     }

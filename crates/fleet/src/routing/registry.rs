@@ -5,7 +5,8 @@ use super::{
     Policy, aibrix_prefix_cache, blend, composed, dynamo_kv, envoy_least_request, join_idle_queue, kubeai_prefix_hash,
     least_kv_cache, least_qps, least_requests, least_tokens, llm_d_affinity, llm_d_default, power_of_two,
     prefix_affinity, prefix_modulo, production_stack_loadaware, production_stack_prefixaware, random,
-    ray_prefix_cache_affinity, round_robin, session_sticky, sglang_cache_aware, smg_least_load, smg_prefix_hash,
+    ray_prefix_cache_affinity, round_robin, script, session_sticky, sglang_cache_aware, smg_least_load,
+    smg_prefix_hash,
 };
 use servelab_spec::catalog::PolicyInfo;
 use servelab_spec::experiment::PolicySpec;
@@ -53,7 +54,12 @@ pub static POLICIES: &[Entry] = &[
     blend::ENTRY,
     // Composed.
     composed::ENTRY,
+    // Your own.
+    script::ENTRY,
 ];
+
+/// The field of errors about a script. Whoever knows which policy of a list it is puts its index there.
+pub const SCRIPT_FIELD: &str = script::FIELD;
 
 /// Descriptions of all policies, for the catalog.
 pub fn catalog() -> Vec<PolicyInfo> {
@@ -64,13 +70,18 @@ pub fn catalog() -> Vec<PolicyInfo> {
 ///
 /// # Errors
 /// [`SpecError`] naming the field: an unknown policy (`policies.name`), an unknown parameter or one out of range
-/// (`policies.<policy>.<parameter>`).
+/// (`policies.<policy>.<parameter>`), a script that can not be read ([`SCRIPT_FIELD`]).
 pub fn build(spec: &PolicySpec) -> Result<Box<dyn Policy>, SpecError> {
     let Some(entry) = POLICIES.iter().find(|entry| entry.name == spec.name) else {
         let known: Vec<&str> = POLICIES.iter().map(|entry| entry.name).collect();
         return Err(SpecError::new("policies.name", &spec.name, format!("policies are {}", known.join(", "))));
     };
-    Ok((entry.build)(&Params::check(&(entry.info)(), spec)?))
+    servelab_spec::validate::check_script(&format!("policies.{}.script", spec.name), spec)?;
+    let params = Params::check(&(entry.info)(), spec)?;
+    match &spec.script {
+        Some(text) => script::compile(text, &params),
+        None => Ok((entry.build)(&params)),
+    }
 }
 
 #[cfg(test)]
@@ -105,6 +116,7 @@ mod tests {
             let pick = |value: fn(&servelab_spec::catalog::ParamInfo) -> f64| PolicySpec {
                 name: info.name.clone(),
                 params: info.params.iter().map(|param| (param.name.clone(), value(param))).collect(),
+                script: None,
             };
             for spec in [pick(|param| param.default), pick(|param| param.min), pick(|param| param.max)] {
                 assert!(build(&spec).is_ok(), "{spec:?}");

@@ -83,7 +83,7 @@ impl Session {
     /// Moves a live run on by at most `max_steps` executed steps. The first call measures the device instead.
     ///
     /// # Errors
-    /// What the executor says; the step it failed at counts as not run, and the run can go on with the same or another executor (after a
+    /// What a policy of the user's own says when it fails. What the executor says; the step it failed at counts as not run, and the run can go on with the same or another executor (after a
     /// loss of the device: [`Session::device_lost`]).
     pub async fn advance_live<E: Executor>(&mut self, executor: &mut E, max_steps: u32) -> Result<Progress, RunError> {
         if self.needs_calibration() {
@@ -113,6 +113,10 @@ impl Session {
                     Poll::Done => {
                         run.happened(0);
                         stage.current += 1;
+                    }
+                    Poll::Failed => {
+                        run.happened(0);
+                        return Err(run.failure(stage.current));
                     }
                     Poll::Paused | Poll::Reached => run.happened(piece),
                 }

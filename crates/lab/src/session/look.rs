@@ -35,7 +35,7 @@ impl Look {
                     None => return Ok(()),
                 },
                 Poll::Paused => {}
-                Poll::Reached | Poll::Done => return Ok(()),
+                Poll::Reached | Poll::Done | Poll::Failed => return Ok(()),
             }
         }
     }

@@ -142,6 +142,7 @@ impl Session {
                             break;
                         }
                         Poll::Done => return Err(RunError::Damaged("the record is longer than its run".into())),
+                        Poll::Failed => return Err(run.failure(stage.current)),
                         Poll::Paused | Poll::Reached => run.happened(run.keyframes.due()),
                     }
                 }
