@@ -292,7 +292,7 @@ mod tests {
     #[test]
     fn chunks_of_128_by_default() {
         let mut bench = Bench::of(NAME, 8);
-        let first = bench.send(&text(&("abcdefgh".repeat(16) + &"x".repeat(30))));
+        let first = bench.send(&text(&format!("{}{}", "abcdefgh".repeat(16), "x".repeat(30))));
         assert_eq!(bench.counts(&text(&("abcdefgh".repeat(16) + "yyyy")), 50)[first as usize], 50);
         bench.pick(&text(&("abcdefgh".repeat(15) + "yyyyyyyyyy")));
         assert_eq!(bench.choice.why, "nothing matches: any replica", "the first chunk differs");
