@@ -37,6 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                     adapter: None,
                     prompt: &prompt,
                     user_at: 480,
+                    user_tokens: 32,
                     max_tokens: 32,
                     attempt: 1,
                 };
