@@ -15,11 +15,13 @@
 //! | [`replay`] | a stream of prompts against one cache, without a clock |
 //! | [`knee`] | the highest rate at which a policy keeps the limits |
 //! | [`presets`], [`costs`], [`catalog`] | what can be chosen |
+//! | [`configuration`] | a policy as its project's own configuration |
 //! | [`stats`], [`fit`], [`words`] | quantiles and intervals, least squares, numbers in words |
 
 pub mod calibrate;
 pub mod catalog;
 pub mod chart;
+pub mod configuration;
 pub mod costs;
 pub mod error;
 pub mod fit;

@@ -7,6 +7,7 @@
 pub(crate) mod findings;
 pub(crate) mod verdict;
 
+use crate::configuration::configuration;
 use crate::session::{Run, Session, Stage};
 use crate::stats::{max_over_mean, quantiles, ratio};
 use crate::{catalog, prediction};
@@ -127,6 +128,7 @@ fn policy_report(spec: &Spec, stage: &Stage, run: &Run, policy: &PolicySpec) -> 
     PolicyReport {
         name: policy.name.clone(),
         label: catalog::policy_label(policy),
+        configuration: configuration(spec, policy),
         requests: RequestCounts { attempts: fleet_counts.attempts, ..numbers.requests },
         ttft_s: numbers.ttft_s,
         itl_s: numbers.itl_s,

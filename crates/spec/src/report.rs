@@ -107,6 +107,9 @@ pub struct PolicyReport {
     pub name: String,
     /// Name for people, with the parameters that differ from the defaults.
     pub label: String,
+    /// The policy as its project's own configuration, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub configuration: Option<Configuration>,
     /// How requests ended.
     pub requests: RequestCounts,
     /// Time to first token, seconds.
@@ -143,6 +146,17 @@ pub struct PolicyReport {
     pub tenants: Vec<TenantReport>,
     /// One entry per replica, by index.
     pub replicas: Vec<ReplicaReport>,
+}
+
+/// A policy as its project's own configuration: illustrative, field names as the project gives them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Configuration {
+    /// The project.
+    pub project: String,
+    /// A name for the file.
+    pub file: String,
+    /// What stands in it.
+    pub text: String,
 }
 
 /// How requests ended; the parts sum to `total`.

@@ -6,6 +6,15 @@ use servelab_spec::experiment::SloSpec;
 use servelab_spec::protocol::DeviceReport;
 use servelab_spec::report::{Prediction, RequestCounts};
 
+/// A button that offers a policy as its project's configuration.
+pub(crate) fn configuration_button(project: &str, label: &str) -> String {
+    format!("{project}: {label}")
+}
+
+pub(crate) fn configuration_title(label: &str, project: &str) -> String {
+    format!("{label} as {project} names its settings. Illustrative: check it against your version.")
+}
+
 pub(crate) fn of(part: &str, whole: &str) -> String {
     format!("{part} / {whole}")
 }

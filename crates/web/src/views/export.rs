@@ -11,7 +11,24 @@ use std::sync::Arc;
 #[component]
 pub(super) fn Export(report: Arc<Report>) -> impl IntoView {
     let name = format!("servelab-{}-seed{}", report.spec.preset, report.spec.seed);
-    let (json, csv) = (report.clone(), report);
+    let (json, csv) = (report.clone(), report.clone());
+    let configurations =
+        report.policies.iter().filter_map(|policy| Some((policy.label.clone(), policy.configuration.clone()?)));
+    let configurations = configurations
+        .map(|(label, configuration)| {
+            let title = text::configuration_title(&label, &configuration.project);
+            view! {
+                <button
+                    type="button"
+                    data-testid="export-configuration"
+                    title=title
+                    on:click=move |_| env::download(&configuration.file, "text/plain", &configuration.text)
+                >
+                    {text::configuration_button(&configuration.project, &label)}
+                </button>
+            }
+        })
+        .collect_view();
     let (json_name, csv_name) = (format!("{name}.json"), format!("{name}.csv"));
     view! {
         <p class="exports">
@@ -30,6 +47,7 @@ pub(super) fn Export(report: Arc<Report>) -> impl IntoView {
             <button type="button" data-testid="export-csv" on:click=move |_| env::download(&csv_name, "text/csv", &report_csv(&csv))>
                 "CSV"
             </button>
+            {configurations}
         </p>
     }
 }
