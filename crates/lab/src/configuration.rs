@@ -83,7 +83,7 @@ pub fn configuration(spec: &Spec, policy: &PolicySpec) -> Option<Configuration> 
         _ => return None,
     };
     let note = format!("# Illustrative: {} as {project} names it. Check it against your version.\n", info.label);
-    Some(Configuration { project: project.into(), file: file.into(), text: note + &body })
+    Some(Configuration { project: project.into(), file: file.into(), text: format!("{note}{body}") })
 }
 
 /// Scorer and weight of llm-d's default profile.
