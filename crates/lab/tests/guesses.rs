@@ -136,3 +136,25 @@ fn scaling_out_hurts_first_and_two_fixes_help() {
     assert!(readiness.low > 0.5, "most of the rise: {readiness:?}");
     assert!(affinity.low > 0.0, "{affinity:?}");
 }
+
+/// Mitzenmacher (TPDS 2000), T12 of the routing facts: argmin on old information is worse than chance, two choices on it are not so bad. KV use says
+/// nothing of waiting requests, so read afresh at every decision it is still no better than chance here; what must hold is that age makes it worse.
+#[test]
+fn stale_load_is_worse_than_chance_and_than_fresh_load() {
+    all_say(2, "stale-load", &[]);
+    let means = |scrape: &'static str, policy: usize| {
+        SEEDS.map(move |seed| {
+            let spec = Spec { seed, ..spec("stale-load", &[("routing.scrape_s", scrape)]) };
+            run_priced(&spec).unwrap().policies[policy].ttft_s.mean
+        })
+    };
+    let (random, two_choices, least) = (0, 1, 2);
+    let age = paired(means("1", least).zip(means("0", least))).unwrap();
+    let herd = paired(means("1", least).zip(means("1", two_choices))).unwrap();
+    let chance = paired(means("1", two_choices).zip(means("1", random))).unwrap();
+    println!("mean TTFT, least at the last reading − the same read afresh: {age:?}");
+    println!("least − two choices, on the same readings: {herd:?}");
+    println!("two choices − random: {chance:?}");
+    assert!(age.low > 0.5 && herd.low > 0.5, "{age:?} {herd:?}");
+    assert!(chance.low < 0.0, "two choices on old readings are not beyond noise worse than chance: {chance:?}");
+}

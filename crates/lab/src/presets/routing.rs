@@ -1,6 +1,7 @@
 //! Questions about routing, each with a guess to make first and a judge that reads the answer off the run.
 
 mod scale_out;
+mod stale_load;
 
 use super::{guess, preset, tenants, unguarded};
 use crate::report::findings::Gap;
@@ -10,9 +11,10 @@ use scale_out::{scale_out, scale_out_honest};
 use servelab_spec::catalog::PresetInfo;
 use servelab_spec::experiment::{EngineSpec, MultiTenantSpec, PolicySpec, RateUnit, SloSpec, Spec};
 use servelab_spec::report::Verdict;
+use stale_load::stale_load;
 
 pub(super) fn all() -> Vec<PresetInfo> {
-    vec![hot_tenant(), shared_prompts(), caches_shared(), scale_out(), scale_out_honest()]
+    vec![hot_tenant(), shared_prompts(), caches_shared(), scale_out(), scale_out_honest(), stale_load()]
 }
 
 pub(super) fn judge(name: &str) -> Option<Judge> {
@@ -22,6 +24,7 @@ pub(super) fn judge(name: &str) -> Option<Judge> {
         "caches-shared" => Some(how_often_computed),
         "scale-out" => Some(scale_out::why_worse),
         "scale-out-honest" => Some(scale_out::how_much_better),
+        "stale-load" => Some(stale_load::how_stale_load_does),
         _ => None,
     }
 }
