@@ -307,6 +307,8 @@ pub struct RequestStory {
     pub expected_tokens: u32,
     /// Arrival, seconds.
     pub arrival_s: f64,
+    /// Time from arrival to its first batch, seconds.
+    pub queue_s: Option<f64>,
     /// Time to first token, seconds.
     pub ttft_s: Option<f64>,
     /// Mean gap after it, seconds.

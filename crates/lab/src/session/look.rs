@@ -115,6 +115,7 @@ impl Session {
         let mut tokens: Vec<u32> = vec![];
         if let Some(record) = run.records.iter().find(|record| record.index == request) {
             story.replica = record.replica;
+            story.queue_s = record.admitted.map(|at| at.since(record.arrival).as_secs());
             story.ttft_s = record.ttft().map(Nanos::as_secs);
             story.itl_s = record.itl_s();
             story.cached_tokens = record.cached_tokens;
