@@ -4,7 +4,7 @@ use crate::link::{Event, Host, Link};
 use crate::state::{App, Failure, Links, Phase, Progress, Story};
 use crate::{address, env, playback, text};
 use leptos::prelude::*;
-use servelab_spec::catalog::Catalog;
+use servelab_spec::catalog::{Catalog, PresetInfo};
 use servelab_spec::experiment::{DeviceChoice, ExecutionMode};
 use servelab_spec::protocol::{ChartRequest, DeviceReport, FromWorker, ToWorker};
 use servelab_spec::validate::MAX_POLICIES;
@@ -52,23 +52,52 @@ fn start_on(app: App, host: Host) {
     let run = app.run.number.get_untracked() + 1;
     app.run.number.set(run);
     app.run.host.set(host);
-    app.run.failure.set(None);
-    app.run.progress.set(Progress::default());
+    clear(app);
     app.run.phase.set(Phase::Loading);
     app.run.started_ms.set(env::now_ms());
-    app.story.set(None);
     let focus = app.play.focus.get_untracked();
     if focus as usize >= spec.policies.len() {
         app.play.focus.set(0);
     }
+    app.run.spec.set(Some(Arc::new(spec.clone())));
+    post(app, host, &ToWorker::Run { run, spec: Box::new(spec) });
+}
+
+/// Opens a preset: one that asks for a guess waits for it, with nothing on the stage; any other runs.
+pub(crate) fn open_preset(app: App, preset: PresetInfo) {
+    let asks = preset.prediction.is_some();
+    app.guess.set(None);
+    app.draft.set(preset.spec);
+    address::commit(app);
+    if !asks {
+        start(app);
+        return;
+    }
+    if app.run.phase.get_untracked().busy() {
+        let (run, host) = (app.run.number.get_untracked(), app.run.host.get_untracked());
+        post(app, host, &ToWorker::Cancel { run });
+    }
+    // A new number: what still comes of the old run is not heard any more.
+    app.run.number.update(|run| *run += 1);
+    clear(app);
+    app.run.spec.set(None);
+    app.run.report.set(None);
+    app.run.phase.set(Phase::Idle);
+    app.charts.iter().for_each(|chart| chart.set(None));
+}
+
+/// Forgets the pictures and stories of an earlier run.
+fn clear(app: App) {
+    app.run.failure.set(None);
+    app.run.progress.set(Progress::default());
+    app.story.set(None);
+    app.panel.set(false);
     app.play.playing.set(false);
     app.play.follow.set(true);
     app.play.t.set(0.0);
     app.play.fronts.set([0.0; MAX_POLICIES]);
     app.play.frames.iter().for_each(|frame| frame.set(None));
     playback::forget(app);
-    app.run.spec.set(Some(Arc::new(spec.clone())));
-    post(app, host, &ToWorker::Run { run, spec: Box::new(spec) });
 }
 
 /// Stops the run; what is finished is kept.

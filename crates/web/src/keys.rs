@@ -14,7 +14,12 @@ pub(crate) fn watch(app: App) {
         }
         let key = event.key();
         if key == "Escape" {
-            app.story.set(None);
+            // The panel first, then the strip.
+            if app.panel.get_untracked() {
+                app.panel.set(false);
+            } else {
+                app.story.set(None);
+            }
             return;
         }
         if taken(&event, &key) || app.run.spec.with_untracked(Option::is_none) {

@@ -17,6 +17,38 @@ pub(crate) fn get(spec: &Spec, info: &ParamInfo) -> Option<f64> {
     }
 }
 
+/// Whether a setting changes anything as the others stand: when nobody joins, it does not matter when.
+pub(crate) fn matters(spec: &Spec, key: &str) -> bool {
+    let events = &spec.events;
+    match key {
+        "events.join_at_s" | "events.warm_up_s" => events.join > 0,
+        "events.honest_readiness" => events.join > 0 && events.warm_up_s > 0.0,
+        "events.leave_at_s" => events.leave > 0,
+        "events.slow_factor" => events.slow > 0,
+        "events.restart_at_s" => events.restart,
+        _ => true,
+    }
+}
+
+/// The order in which settings that decide on others stand before these; the rest keeps the catalog's order behind.
+const FIRST: [&str; 10] = [
+    "workload.kind",
+    "events.join",
+    "events.join_at_s",
+    "events.warm_up_s",
+    "events.honest_readiness",
+    "events.leave",
+    "events.leave_at_s",
+    "events.slow",
+    "events.slow_factor",
+    "events.restart",
+];
+
+/// Where a setting stands among its group.
+pub(crate) fn rank(key: &str) -> usize {
+    FIRST.iter().position(|first| *first == key).unwrap_or(FIRST.len())
+}
+
 /// The draft with one setting changed.
 pub(crate) fn set(spec: &Spec, info: &ParamInfo, value: f64) -> Result<Spec, SpecError> {
     let text = match &info.kind {
@@ -112,6 +144,30 @@ mod tests {
             }
         }
         assert_eq!(from_slider(&cases[3], 0.06), 0.3);
+    }
+
+    #[test]
+    fn what_decides_nothing_is_not_asked_for() {
+        let mut spec = Spec::default();
+        let asked = |spec: &Spec| -> Vec<&str> {
+            let dependent = [
+                "events.join_at_s",
+                "events.warm_up_s",
+                "events.honest_readiness",
+                "events.leave_at_s",
+                "events.slow_factor",
+                "events.restart_at_s",
+            ];
+            dependent.into_iter().filter(|key| matters(spec, key)).collect()
+        };
+        assert!(asked(&spec).is_empty());
+        assert!(matters(&spec, "events.join") && matters(&spec, "events.restart") && matters(&spec, "replicas"));
+        spec.events.join = 1;
+        assert_eq!(asked(&spec), ["events.join_at_s", "events.warm_up_s"]);
+        spec.events.warm_up_s = 3.0;
+        assert_eq!(asked(&spec).last(), Some(&"events.honest_readiness"));
+        (spec.events.join, spec.events.leave, spec.events.slow, spec.events.restart) = (0, 1, 1, true);
+        assert_eq!(asked(&spec), ["events.leave_at_s", "events.slow_factor", "events.restart_at_s"]);
     }
 
     #[test]

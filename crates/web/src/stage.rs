@@ -33,7 +33,7 @@ const TEXT_EVERY_S: f64 = 0.25;
 pub(crate) fn Stage(policy: u32, alone: bool) -> impl IntoView {
     let app = App::here();
     let frame = app.play.frame(policy);
-    let replicas = Memo::new(move |_| app.run.spec.with(|spec| spec.as_ref().map_or(4, |spec| spec.replicas)));
+    let replicas = Memo::new(move |_| app.run.spec.with(|spec| spec.as_ref().map_or(4, |spec| spec.replicas_ever())));
     let focused = RwSignal::new(0u32);
     let root = NodeRef::<html::Div>::new();
     let described = Memo::new(move |before: Option<&(f64, String)>| {
@@ -82,10 +82,15 @@ fn replica_of(frame: &Option<Arc<Frame>>, replica: u32) -> Option<&ReplicaFrame>
     frame.as_ref()?.replicas.get(replica as usize)
 }
 
+/// It is not there: not yet, or no more.
+fn away(state: ReplicaState) -> bool {
+    matches!(state, ReplicaState::Planned | ReplicaState::Gone)
+}
+
 /// Class of the dot and the word beside it.
 fn state_words(state: ReplicaState) -> (&'static str, &'static str) {
     match state {
-        ReplicaState::Planned => ("dot dot-gone", text::STATE_PLANNED),
+        ReplicaState::Planned => ("dot dot-planned", text::STATE_PLANNED),
         ReplicaState::Starting => ("dot dot-starting", text::STATE_STARTING),
         ReplicaState::Ready => ("dot dot-ready", text::STATE_READY),
         ReplicaState::Draining => ("dot dot-draining", text::STATE_DRAINING),

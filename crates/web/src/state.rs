@@ -5,6 +5,7 @@
 
 use crate::link::{Host, Link};
 use crate::palette::Scheme;
+use crate::views::Sort;
 use leptos::prelude::*;
 use servelab_spec::catalog::{Catalog, PresetInfo};
 use servelab_spec::frame::Frame;
@@ -38,8 +39,14 @@ pub(crate) struct App {
     pub measuring: RwSignal<Vec<Host>>,
     /// Devices whose readings were dropped because the tab was hidden meanwhile: browsers slow a hidden tab down.
     pub spoilt: StoredValue<Vec<Host>>,
-    /// The open story.
+    /// The request that is being told of.
     pub story: RwSignal<Option<Story>>,
+    /// Its prompt and output are open.
+    pub panel: RwSignal<bool>,
+    /// Option of the preset's guess that the visitor took.
+    pub guess: RwSignal<Option<u32>>,
+    /// What the table of results is sorted by; as listed when absent.
+    pub sort: RwSignal<Option<Sort>>,
     /// Charts as they came, by position in [`CHARTS`].
     pub charts: [RwSignal<Option<Arc<Chart>>>; CHARTS.len()],
     /// The last address that is an entry of the history of its own.
@@ -277,6 +284,9 @@ impl App {
             measuring: RwSignal::new(Vec::new()),
             spoilt: StoredValue::new(Vec::new()),
             story: RwSignal::new(None),
+            panel: RwSignal::new(false),
+            guess: RwSignal::new(None),
+            sort: RwSignal::new(None),
             charts: std::array::from_fn(|_| RwSignal::new(None)),
             committed: StoredValue::new_local(String::new()),
             links: StoredValue::new_local(Links::default()),

@@ -7,7 +7,7 @@ pub(crate) use results::*;
 pub(crate) use stage::*;
 
 use crate::format::{duration, number};
-use servelab_spec::catalog::{CostInfo, ParamInfo, ParamKind, PolicyInfo};
+use servelab_spec::catalog::{CostInfo, ParamInfo, ParamKind};
 
 /// Declares the fixed texts.
 macro_rules! texts {
@@ -107,6 +107,10 @@ texts! {
     GROUP_FLEET = "Fleet";
     GROUP_WORKLOAD = "Workload";
     GROUP_ENGINE = "Engine of each replica";
+    GROUP_SIGNALS = "Signals";
+    SIGNALS_NOTE = "How fresh what routers know is. A policy that reads only its own router's counts minds the number of routers, not the periods.";
+    GROUP_EVENTS = "What happens on the way";
+    EVENTS_NOTE = "Replicas that come, go or lag, and routers that forget. Times are on the run's own clock.";
     GROUP_SLO = "What counts as good";
     MODE = "Steps are";
     MODE_PRICED = "priced, no model";
@@ -119,7 +123,19 @@ texts! {
     COST_CUSTOM_HELP = "A step costs what you say below.";
     POLICIES = "Policies compared";
     ADD_POLICY = "Add a policy…";
-    MORE = "What it reads, how it fails";
+    ADD_DONE = "Done";
+    ONE_POLICY = "Add a second one to compare.";
+    MOST_POLICIES = "Six is the most that one table holds. Remove one to add another.";
+    PICKER_REGION = "Policies to add";
+    PICKER_SEARCH = "Search by name, project or words";
+    PICKER_NONE = "No policy has all these words.";
+    PICKER_THERE = "in the list";
+    READS_PROMPTS = "reads prompts";
+    READS_PROMPTS_TITLE = "It looks at what users wrote, so whoever runs it handles user data";
+    POLICY_READS = "Reads";
+    POLICY_COMPARES = "Compares";
+    POLICY_FAILS = "Fails";
+    MOVE_UP = "Move up (the first one is what the others are compared with)";
 
     RESULTS_REGION = "Results";
     RESULTS = "Which policy wins";
@@ -129,6 +145,9 @@ texts! {
     PARTIAL = "Cancelled: these are the results until then, and later policies may be missing requests.";
     TABLE_REGION = "Results by policy";
     COL_POLICY = "Policy";
+    SORT_BEST = "Sort by this column, best first; again for worst first";
+    SORT_LARGEST = "Sort by this column, largest first; again for smallest first";
+    SORT_AS_LISTED = "as listed";
     COL_TTFT = "TTFT";
     COL_ITL = "ITL";
     COL_OUTPUT = "Output";
@@ -190,6 +209,35 @@ texts! {
     NO_WEBGPU = "This browser offers no WebGPU.";
     DEVICES_NOTE = "TinyGPT, 5.8 million parameters, context 128. On a GPU a model this small is bound by dispatching kernels, not by arithmetic.";
 
+    STEPS_LABEL = "Steps";
+    STEP_PREDICT = "1 predict";
+    STEP_RUN = "2 run";
+    STEP_WHY = "3 why";
+    GUESS_RIGHT = "what happened";
+    GUESS_MINE = "your guess";
+    GUESSED_WELL = "You were right.";
+    GUESSED_OTHERWISE = "It came out differently.";
+    NOT_GUESSED = "What happened:";
+    NO_VERDICT = "This run does not have all that the question is about, so it answers nothing. Reset to the preset to ask again.";
+    RUN_FIRST = "Run";
+    RUN_GUESSED = "Run and see";
+    STAGE_PREDICT = "Predict, then run: the fleet appears with the run.";
+
+    WHY_REGION = "Why a request went where it went";
+    WHY_EMPTY = "Choose a pill on the stage, or a request by its number, to see what each replica had to offer, what the policy made of it, and what that cost.";
+    REQUEST = "Request";
+    GO_TO_MOMENT = "Go to this moment";
+    PROMPT_AND_OUTPUT = "Prompt and output";
+    OFFERED = "What it offered";
+    OFFERS_REGION = "What each replica offered when the request was routed";
+    OFFER_CACHED = "Prompt tokens cached";
+    OFFER_REQUESTS = "Requests in flight";
+    OFFER_TOKENS = "Tokens in flight";
+    OFFER_SCORE = "Score";
+    OFFER_CHOSEN = "chosen";
+    OFFER_AWAY = "not in service";
+    OFFERS_TRUE = "The rows above the score are the truth at that instant; a policy may have known less, or something older.";
+
     STORY_REGION = "One request";
     STORY_LOADING = "Looking it up…";
     PREVIOUS_REQUEST = "Previous request";
@@ -201,7 +249,6 @@ texts! {
     NOT_ROUTED = "not routed yet";
     WHY = "Why there";
     NO_WHY = "The policy compares nothing.";
-    COMPARED = "What the policy compared";
     PROMPT = "Prompt";
     OUTPUT = "Generated text";
     NO_PROMPT = "This workload has token counts only, no text.";
@@ -286,8 +333,8 @@ pub(crate) fn remove_policy(label: &str) -> String {
     format!("Remove {label}")
 }
 
-pub(crate) fn reads_and_fails(info: &PolicyInfo) -> String {
-    format!("Reads: {} Fails: {}", sentence(&info.reads), sentence(&info.fails))
+pub(crate) fn policy_added(label: &str) -> String {
+    format!("{label} added")
 }
 
 pub(crate) fn mode_help(mode: &str, webgpu: bool) -> String {

@@ -11,12 +11,16 @@ mod legend;
 mod param;
 mod playbar;
 mod policies;
+mod predict;
 mod question;
 mod results;
 mod stages;
 mod status;
 mod story;
 mod tenants;
+mod why;
+
+pub(crate) use results::Sort;
 
 use crate::link::Host;
 use crate::state::{App, Phase};
@@ -39,11 +43,13 @@ pub(crate) fn Page() -> impl IntoView {
         <header::Header />
         <main id="main" tabindex="-1">
             <question::Question />
+            <predict::Predict />
             <status::Notices />
             <div class="bench">
                 <section class="show" aria-label=text::STAGE_REGION>
                     <stages::Stages />
                     <playbar::Playbar />
+                    <why::Why />
                     <legend::Legend />
                 </section>
                 <controls::Controls />

@@ -3,7 +3,7 @@
 use super::canvas::watch_width;
 use super::grid::Grid;
 use super::lane::{Lane, Scale, request_at};
-use super::{replica_of, state_words, ticker};
+use super::{away, replica_of, state_words, ticker};
 use crate::control;
 use crate::playback::TRAVEL_S;
 use crate::state::App;
@@ -58,7 +58,12 @@ pub(super) fn Card(app: App, frame: RwSignal<Option<Arc<Frame>>>, replica: u32) 
         kv.get()
     });
     view! {
-        <article class="card" data-testid=format!("replica-{replica}") data-replica=replica.to_string() aria-label=text::replica_name(replica)>
+        <article
+            class="card"
+            class:card-away=move || away(state.get())
+            class:card-draining=move || state.get() == ReplicaState::Draining
+            data-testid=format!("replica-{replica}") data-replica=replica.to_string() aria-label=text::replica_name(replica)
+        >
             <header class="card-head">
                 <span class=move || state_words(state.get()).0 aria-hidden="true"></span>
                 <h3 class="card-name">{text::replica_name(replica)}</h3>

@@ -1,11 +1,11 @@
 //! Many replicas as cells of a heat map, with the encodings of the cards: KV use as a bar, waiting and running as
 //! counts. Choosing one shows it as a card.
 
-use super::{replica_of, state_words};
+use super::{away, replica_of, state_words};
 use crate::state::App;
 use crate::text;
 use leptos::prelude::*;
-use servelab_spec::frame::Frame;
+use servelab_spec::frame::{Frame, ReplicaState};
 use std::sync::Arc;
 
 /// All replicas as cells.
@@ -27,9 +27,9 @@ pub(super) fn Cells(
                                 .map(|r| {
                                     // Whole per cent: finer steps would redraw cells without showing more.
                                     let usage = (r.kv_usage * 100.0).round() as u32;
-                                    (state_words(r.state).0, r.waiting_total, r.running.len() as u32, usage)
+                                    (r.state, r.waiting_total, r.running.len() as u32, usage)
                                 })
-                                .unwrap_or(("dot dot-ready", 0, 0, 0))
+                                .unwrap_or((ReplicaState::Ready, 0, 0, 0))
                         })
                     });
                     view! {
@@ -37,11 +37,12 @@ pub(super) fn Cells(
                             type="button"
                             class="cell"
                             class:cell-focus=move || focused.get() == replica
+                            class:cell-away=move || away(numbers.get().0)
                             class:cell-waiting=move || { numbers.get().1 > 0 }
                             aria-pressed=move || (focused.get() == replica).to_string()
                             aria-label=move || {
-                                let (_, waiting, running, usage) = numbers.get();
-                                text::cell_label(replica, waiting, running, usage)
+                                let (state, waiting, running, usage) = numbers.get();
+                                text::cell_label(replica, state_words(state).1, waiting, running, usage)
                             }
                             data-replica=replica.to_string()
                             on:click=move |_| focused.set(replica)

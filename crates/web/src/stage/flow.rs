@@ -14,7 +14,11 @@ pub(super) fn Flow(policy: u32, frame: RwSignal<Option<Arc<Frame>>>) -> impl Int
     let count =
         move |of: fn(&Frame) -> u32| Memo::new(move |_| frame.with(|frame| frame.as_ref().map_or(0, |f| of(f))));
     let (arrived, finished, rejected) = (count(|f| f.arrived), count(|f| f.finished), count(|f| f.rejected));
-    let last = Memo::new(move |_| frame.with(|frame| frame.as_ref().and_then(|f| f.decisions.last().map(words))));
+    let several = move || app.run.spec.with(|spec| spec.as_ref().is_some_and(|spec| spec.routing.routers > 1));
+    let last = Memo::new(move |_| {
+        let several = several();
+        frame.with(|frame| frame.as_ref().and_then(|f| f.decisions.last().map(|decision| words(decision, several))))
+    });
     view! {
         <div class="flow">
             <div class="flow-node" data-anchor="arrivals">
@@ -58,6 +62,7 @@ pub(super) fn Flow(policy: u32, frame: RwSignal<Option<Arc<Frame>>>) -> impl Int
 }
 
 /// A decision in words: who went where, and why.
-fn words(decision: &Decision) -> (String, u32, String) {
-    (text::decision_head(decision.tenant, decision.replica), decision.tenant, decision.why.clone())
+fn words(decision: &Decision, several: bool) -> (String, u32, String) {
+    let router = several.then_some(decision.router);
+    (text::decision_head(decision.tenant, router, decision.replica), decision.tenant, decision.why.clone())
 }

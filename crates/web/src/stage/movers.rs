@@ -144,7 +144,8 @@ impl Overlay {
             };
             // Over hundreds of cells wires would hide their numbers.
             let many = frame.replicas.len() > super::MOST_CARDS as usize;
-            let _ = path.set_attribute("d", if many { "" } else { &line });
+            let there = frame.replicas.get(replica).is_some_and(|shown| !super::away(shown.state));
+            let _ = path.set_attribute("d", if many || !there { "" } else { &line });
             let _ = path.set_attribute("class", &class);
         }
     }

@@ -4,7 +4,7 @@ use crate::format::{duration, number, percent, whole};
 use servelab_spec::Report;
 use servelab_spec::experiment::SloSpec;
 use servelab_spec::protocol::DeviceReport;
-use servelab_spec::report::{Prediction, RequestCounts};
+use servelab_spec::report::{PairedTtft, Prediction, RequestCounts};
 
 /// A button that offers a policy as its project's configuration.
 pub(crate) fn configuration_button(project: &str, label: &str) -> String {
@@ -33,10 +33,20 @@ pub(crate) fn def_goodput(slo: &SloSpec) -> String {
 
 pub(crate) fn table_note(slo: &SloSpec) -> String {
     format!(
-        "Good means TTFT ≤ {} and ITL ≤ {}. Bold is the best value of a column.",
+        "Good means TTFT ≤ {} and ITL ≤ {}. Bold is the best value of a column. Under the median stands the mean difference to the policy with the lowest one, over the same requests; grey is within noise of it (95 %).",
         duration(slo.ttft_s),
         duration(slo.itl_s)
     )
+}
+
+/// What a policy's requests waited more than under the one with the lowest median.
+pub(crate) fn versus_best(difference: &PairedTtft) -> String {
+    let sign = if difference.mean_s < 0.0 { "−" } else { "+" };
+    if difference.significant {
+        format!("{sign}{} a request", duration(difference.mean_s.abs()))
+    } else {
+        "within noise".to_owned()
+    }
 }
 
 pub(crate) fn table_caption(report: &Report) -> String {
@@ -139,4 +149,46 @@ pub(crate) fn gpu_faster(times: f64) -> String {
 
 pub(crate) fn under(policy: &str) -> String {
     format!("Under {policy}")
+}
+
+/// Where a request went; with several routers, which of them sent it there.
+pub(crate) fn went_to(replica: u32, router: Option<u32>) -> String {
+    let name = super::replica_name(replica);
+    match router {
+        Some(router) => format!("Router {} → {}.", router + 1, name.to_lowercase()),
+        None => format!("→ {name}."),
+    }
+}
+
+pub(crate) fn expected_and_found(expected: u32, found: u32) -> String {
+    let found = whole(found.into());
+    match expected {
+        0 => format!("The router reckoned with nothing from the cache; {found} tokens came from there."),
+        some => {
+            format!("The router reckoned with {} tokens from the cache; {found} came from there.", whole(some.into()))
+        }
+    }
+}
+
+pub(crate) fn warmer(replica: u32, tokens: u32) -> String {
+    format!("{} had {} of them.", super::replica_name(replica), whole(tokens.into()))
+}
+
+pub(crate) fn request_cost(ttft: &str, queue: Option<String>, computed: &str, prompt: &str) -> String {
+    let queue = queue.map(|queue| format!(", {queue} of it in the queue")).unwrap_or_default();
+    format!("It cost {computed} of {prompt} prompt tokens computed, and the first token came after {ttft}{queue}.")
+}
+
+pub(crate) fn score_means(compares: &str) -> String {
+    format!("Score: {}", super::sentence(compares))
+}
+
+pub(crate) fn more_replicas(hidden: usize) -> String {
+    format!(
+        "{hidden} more replicas: shown are the chosen one, the three with most of the prompt cached and the three with least in flight."
+    )
+}
+
+pub(crate) fn arrived(at: &str, tenant: &str) -> String {
+    format!("Arrived at {at} from tenant {tenant}.")
 }

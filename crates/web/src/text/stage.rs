@@ -1,7 +1,7 @@
 //! Sentences of the stage and the play bar.
 
 use crate::format::{duration, number, percent, whole};
-use servelab_spec::frame::{BlockCell, Frame, Pill, ReplicaFrame, StepFrame};
+use servelab_spec::frame::{BlockCell, Frame, Pill, ReplicaFrame, ReplicaState, StepFrame};
 
 pub(crate) fn stage_label(policy: &str) -> String {
     format!("The fleet under {policy}")
@@ -89,8 +89,8 @@ pub(crate) fn block_label(block: usize, cell: BlockCell) -> String {
     format!("Block {block}: tenant {}, {state}", cell.tenant.map(tenant_letter).unwrap_or_default())
 }
 
-pub(crate) fn cell_label(replica: u32, waiting: u32, running: u32, usage: u32) -> String {
-    format!("{}: {running} running, {waiting} waiting, {usage} % of KV blocks held", replica_name(replica))
+pub(crate) fn cell_label(replica: u32, state: &str, waiting: u32, running: u32, usage: u32) -> String {
+    format!("{}, {state}: {running} running, {waiting} waiting, {usage} % of KV blocks held", replica_name(replica))
 }
 
 pub(crate) fn finished_label(finished: u32) -> String {
@@ -101,8 +101,10 @@ pub(crate) fn rejected_label(rejected: u32) -> String {
     format!("{} refused", whole(rejected.into()))
 }
 
-pub(crate) fn decision_head(tenant: u32, replica: u32) -> String {
-    format!("{} → {}:", tenant_letter(tenant), replica_name(replica).to_lowercase())
+/// Who went where; with several routers, by which of them.
+pub(crate) fn decision_head(tenant: u32, router: Option<u32>, replica: u32) -> String {
+    let via = router.map(|router| format!(", router {}", router + 1)).unwrap_or_default();
+    format!("{}{via} → {}:", tenant_letter(tenant), replica_name(replica).to_lowercase())
 }
 
 /// The picture in words.
@@ -114,6 +116,11 @@ pub(crate) fn describe_frame(frame: &Frame, policy: &str) -> String {
         frame.finished
     );
     for (at, replica) in frame.replicas.iter().enumerate().take(16) {
+        if matches!(replica.state, ReplicaState::Planned | ReplicaState::Gone) {
+            let state = if replica.state == ReplicaState::Gone { super::STATE_GONE } else { super::STATE_PLANNED };
+            out.push_str(&format!(" {}: {state}.", replica_name(at as u32)));
+            continue;
+        }
         let used = (replica.kv_usage * 100.0).round();
         out.push_str(&format!(
             " {}: {} running, {} waiting, {used} % of its KV blocks held.",

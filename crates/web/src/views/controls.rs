@@ -23,33 +23,50 @@ pub(super) fn Controls() -> impl IntoView {
                 <Group title=text::GROUP_FLEET keys=|key| key == "replicas" || key == "seed" open=true />
                 <Group title=text::GROUP_WORKLOAD keys=|key| key.starts_with("workload.") open=true />
                 <Group title=text::GROUP_ENGINE keys=|key| key.starts_with("engine.") open=false />
+                <Group title=text::GROUP_SIGNALS keys=|key| key.starts_with("routing.") open=false note=text::SIGNALS_NOTE />
+                <Group title=text::GROUP_EVENTS keys=|key| key.starts_with("events.") open=false note=text::EVENTS_NOTE />
                 <Group title=text::GROUP_SLO keys=|key| key.starts_with("slo.") open=false />
             </div>
         </section>
     }
 }
 
-/// Settings whose keys belong together.
+/// Settings whose keys belong together. A group with a `note` is about something that most experiments leave alone: it opens by itself when a
+/// preset does not.
 #[component]
-fn Group(title: &'static str, keys: fn(&str) -> bool, open: bool) -> impl IntoView {
+fn Group(
+    title: &'static str,
+    keys: fn(&str) -> bool,
+    open: bool,
+    #[prop(optional)] note: Option<&'static str>,
+) -> impl IntoView {
     let app = App::here();
     let infos = Memo::new(move |_| {
         app.catalog.with(|catalog| {
             let all = catalog.as_ref().map(|catalog| catalog.settings.iter());
             let mut infos =
                 all.map(|all| all.filter(|info| keys(&info.name)).cloned().collect::<Vec<_>>()).unwrap_or_default();
-            // The kind of workload decides which of the others there are, so it stands first.
-            infos.sort_by_key(|info| info.name != "workload.kind");
+            infos.sort_by_key(|info| settings::rank(&info.name));
             infos
         })
+    });
+    let open = Memo::new(move |_| {
+        let used = || {
+            let preset = app.preset()?;
+            let changed =
+                |info: &ParamInfo| settings::get(&preset.spec, info).is_some_and(|value| value != info.default);
+            Some(infos.with(|infos| infos.iter().any(changed)))
+        };
+        open || note.is_some() && used().unwrap_or(false)
     });
     // A fixed trace has no settings of its own: the group says so instead of standing there empty.
     let any = Memo::new(move |_| {
         infos.with(|infos| app.draft.with(|draft| infos.iter().any(|info| settings::get(draft, info).is_some())))
     });
     view! {
-        <details class="group" open=open>
+        <details class="group" prop:open=open>
             <summary>{title}</summary>
+            {note.map(|note| view! { <p class="param-help muted">{note}</p> })}
             {move || infos.get().into_iter().map(|info| view! { <Setting info=info /> }).collect_view()}
             <Show when=move || !any.get() && app.catalog.with(Option::is_some)>
                 <p class="param-help muted">{text::NOTHING_TO_SET}</p>
@@ -65,7 +82,9 @@ fn Setting(info: ParamInfo) -> impl IntoView {
     let (read, name) = (info.clone(), info.name.clone());
     let refused = RwSignal::new(None::<String>);
     let (of_base, default) = (info.clone(), info.default);
-    let value = Memo::new(move |_| app.draft.with(|draft| settings::get(draft, &read)));
+    let value = Memo::new(move |_| {
+        app.draft.with(|draft| if settings::matters(draft, &read.name) { settings::get(draft, &read) } else { None })
+    });
     let base =
         Memo::new(move |_| app.preset().and_then(|preset| settings::get(&preset.spec, &of_base)).unwrap_or(default));
     // What was refused is over once something else was taken.

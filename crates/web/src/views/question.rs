@@ -23,9 +23,7 @@ pub(super) fn Question() -> impl IntoView {
             .catalog
             .with_untracked(|catalog| catalog.as_ref()?.presets.iter().find(|preset| preset.name == name).cloned());
         if let Some(preset) = preset {
-            app.draft.set(preset.spec);
-            address::commit(app);
-            control::start(app);
+            control::open_preset(app, preset);
         }
     };
     let busy = move || app.run.phase.get().busy();
@@ -76,10 +74,12 @@ pub(super) fn Question() -> impl IntoView {
                         }
                     }
                 >
-                    {move || match (busy(), app.stale()) {
-                        (true, _) => text::CANCEL,
-                        (false, true) => text::RUN_CHANGED,
-                        (false, false) => text::RUN,
+                    {move || match (busy(), app.run.spec.with(Option::is_none), app.stale()) {
+                        (true, ..) => text::CANCEL,
+                        (false, true, _) if app.guess.get().is_some() => text::RUN_GUESSED,
+                        (false, true, _) => text::RUN_FIRST,
+                        (false, false, true) => text::RUN_CHANGED,
+                        (false, false, false) => text::RUN,
                     }}
                 </button>
                 // The control at fault may lie in a closed group.

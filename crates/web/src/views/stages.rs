@@ -12,7 +12,7 @@ pub(super) fn Stages() -> impl IntoView {
     let play = app.play;
     let count =
         Memo::new(move |_| app.run.spec.with(|spec| spec.as_ref().map_or(0, |spec| spec.policies.len() as u32)));
-    let replicas = Memo::new(move |_| app.run.spec.with(|spec| spec.as_ref().map_or(0, |spec| spec.replicas)));
+    let replicas = Memo::new(move |_| app.run.spec.with(|spec| spec.as_ref().map_or(0, |spec| spec.replicas_ever())));
     // A run may change the number of replicas; its stages are then built anew.
     let shown = Memo::new(move |_| {
         let (count, replicas) = (count.get(), replicas.get());
@@ -89,6 +89,7 @@ fn Empty() -> impl IntoView {
             <p class="muted">
                 {move || match app.run.phase.get() {
                     Phase::Failed => text::STAGE_FAILED,
+                    Phase::Idle => text::STAGE_PREDICT,
                     _ => text::STAGE_LOADING,
                 }}
             </p>

@@ -1,7 +1,7 @@
 //! The story of one request: where it went and why, what it asked, what came out.
 
 use super::icons;
-use crate::format::{clock, duration, number, whole};
+use crate::format::{clock, duration, whole};
 use crate::state::App;
 use crate::{control, text};
 use leptos::html;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 #[component]
 pub(super) fn StoryPanel() -> impl IntoView {
     let app = App::here();
-    let shown = Memo::new(move |_| app.story.with(Option::is_some));
+    let shown = Memo::new(move |_| app.panel.get() && app.story.with(Option::is_some));
     view! {
         <Show when=move || shown.get()>
             <Panel />
@@ -42,7 +42,7 @@ fn Panel() -> impl IntoView {
                 <h2>{move || which.get().map(|(_, request)| text::request_name(request))}</h2>
                 <button type="button" class="quiet" aria-label=text::PREVIOUS_REQUEST on:click=move |_| go(-1)>"‹"</button>
                 <button type="button" class="quiet" aria-label=text::NEXT_REQUEST on:click=move |_| go(1)>"›"</button>
-                <button type="button" class="quiet" node_ref=close aria-label=text::CLOSE on:click=move |_| app.story.set(None)>{icons::close()}</button>
+                <button type="button" class="quiet" node_ref=close aria-label=text::CLOSE on:click=move |_| app.panel.set(false)>{icons::close()}</button>
             </header>
             <p class="muted">{move || which.get().map(|(policy, _)| text::under(&app.policy_label(policy)))}</p>
             {move || match app.story.get().and_then(|story| story.told) {
@@ -57,26 +57,6 @@ fn Panel() -> impl IntoView {
 fn Told(story: Arc<RequestStory>) -> impl IntoView {
     let fact = |name: &'static str, value: String| view! { <div><dt>{name}</dt><dd class="num">{value}</dd></div> };
     let replica = story.replica.map_or_else(|| text::NOT_ROUTED.to_owned(), text::replica_name);
-    let largest = story.scores.iter().copied().flatten().fold(0.0, f64::max);
-    let scores = story
-        .scores
-        .iter()
-        .enumerate()
-        .map(|(at, score)| {
-            let chosen = story.replica == Some(at as u32);
-            let score = score.unwrap_or(f64::NAN);
-            let share = if largest > 0.0 { (score / largest).clamp(0.0, 1.0) } else { 0.0 };
-            view! {
-                <tr class:winner=chosen>
-                    <th scope="row">{text::replica_name(at as u32)}</th>
-                    <td class="num">
-                        {if score.is_nan() { "–".into() } else { number(score) }}
-                        <span class="bar" aria-hidden="true"><span class="bar-fill" style:width=format!("{:.1}%", share * 100.0)></span></span>
-                    </td>
-                </tr>
-            }
-        })
-        .collect_view();
     let prompt = story.prompt.clone();
     let output = story.output.clone();
     view! {
@@ -91,7 +71,6 @@ fn Told(story: Arc<RequestStory>) -> impl IntoView {
         </dl>
         <h3>{text::WHY}</h3>
         <p>{if story.why.is_empty() { text::NO_WHY.to_owned() } else { text::sentence(&story.why) }}</p>
-        {(!story.scores.is_empty()).then(|| view! { <table class="table scores"><caption>{text::COMPARED}</caption><tbody>{scores}</tbody></table> })}
         <h3>{text::PROMPT}</h3>
         {match prompt {
             Some(prompt) => view! { <p class="muted">{text::PROMPT_NOTE}</p><pre class="text" tabindex="0">{prompt}</pre> }.into_any(),
