@@ -18,6 +18,7 @@ pageTest(
     await page.locator("body").press("Home");
     await page.locator("body").press("ArrowRight");
     await page.locator(".pill:visible").first().click();
+    await page.getByTestId("why-text").click();
     await page.getByTestId("story").locator("dl").waitFor();
     await shotsOf(page, "live-cpu");
   },

@@ -180,6 +180,7 @@ pageTest("a request tells its story", { path: book, reducedMotion: "reduce" }, a
   const pill = page.locator(".pill:visible").first();
   const label = await pill.getAttribute("aria-label");
   await pill.click();
+  await page.getByTestId("why-text").click();
   const story = page.getByTestId("story");
   await story.locator("dl").waitFor();
   assert.equal(await story.locator("h2").textContent(), label.split(",")[0]);
