@@ -167,3 +167,29 @@ pageTest("replicas that join are there before they are, and settings appear wher
   await at.waitFor({ state: "detached" });
   await shotsOf(page, "scale out", { fullPage: true });
 });
+
+pageTest("one's own script runs, and a wrong one is refused with its line", { path: book, reducedMotion: "reduce" }, async ({ page }) => {
+  await endedWell(page);
+  await page.getByTestId("add-policy").click();
+  await page.getByTestId("pick-script").click();
+  await page.getByTestId("policy-search").press("Escape");
+  const at = (await chips(page)).length - 1;
+  const chip = page.getByTestId(`policy-${at}`);
+  if ((await chip.locator(".policy-name").getAttribute("aria-expanded")) !== "true") await chip.locator(".policy-name").click();
+  const editor = page.getByTestId(`script-${at}`);
+  assert.match(await editor.inputValue(), /fn route\(request, replicas\)/, "it starts from an example");
+  await chip.locator("summary").click();
+  assert.ok((await chip.locator("details tbody tr").count()) > 10, "what it may read is listed");
+  await shotsOf(page, "script");
+  // Wrong when it runs: the second line asks for a signal that the tier does not have.
+  await editor.fill("fn route(request, replicas) {\n  replicas[0].waiting\n}");
+  await editor.blur();
+  await page.getByTestId("run").click();
+  await page.waitForFunction(() => document.querySelector("[data-testid=status]")?.textContent === "failed");
+  assert.match((await page.getByTestId("error").allTextContents()).join(" "), /line 2/i);
+  await editor.fill("fn route(request, replicas) { replicas[replicas.len() - 1].id }");
+  await editor.blur();
+  await page.getByTestId("run").click();
+  await endedWell(page);
+  await page.getByTestId(`row-${at}`).waitFor();
+});

@@ -135,6 +135,14 @@ texts! {
     POLICY_READS = "Reads";
     POLICY_COMPARES = "Compares";
     POLICY_FAILS = "Fails";
+    SCRIPT = "Script";
+    SCRIPT_HELP = "In Rhai. It defines route(request, replicas) and returns a replica's id, or a score for each replica of which the highest wins. It is bounded in operations and memory; an error ends the run with its line.";
+    SCRIPT_FROM = "Start from:";
+    SCRIPT_READS = "What it may read and call";
+    SCRIPT_NAME = "Name";
+    SCRIPT_KIND = "Kind";
+    SCRIPT_TIER = "Signal";
+    SCRIPT_MEANS = "Meaning";
     MOVE_UP = "Move up (the first one is what the others are compared with)";
 
     RESULTS_REGION = "Results";

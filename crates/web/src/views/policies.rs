@@ -3,6 +3,7 @@
 mod chip;
 mod choose;
 mod picker;
+mod script;
 
 use crate::state::App;
 use crate::{address, text};

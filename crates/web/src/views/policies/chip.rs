@@ -1,12 +1,14 @@
 //! One policy of the draft: a chip that opens onto its parameters, what it reads and how it fails.
 
 use super::marks;
+use super::script::Script;
 use crate::state::App;
 use crate::views::icons;
 use crate::views::param::Param;
 use crate::{address, text};
 use leptos::prelude::*;
 use servelab_spec::catalog::{ParamInfo, PolicyInfo};
+use servelab_spec::experiment::PolicySpec;
 
 /// The chip of the policy at `at`. `open` is the position of the one chip that is open.
 #[component]
@@ -54,6 +56,7 @@ pub(super) fn Chip(
         open.set(Some(at.saturating_sub(1)));
         address::commit(app);
     };
+    let is_script = name == PolicySpec::SCRIPT;
     let chip_marks = info.as_ref().map(marks);
     let words = StoredValue::new(info.clone());
     let params = StoredValue::new(info.map(|info| info.params).unwrap_or_default());
@@ -86,6 +89,7 @@ pub(super) fn Chip(
             <Show when=shown>
                 <div class="policy-panel" id=panel.clone()>
                     {move || words.with_value(|info| info.as_ref().map(|info| about(info).into_any()))}
+                    {is_script.then(|| view! { <Script at=at /> })}
                     {params.get_value().into_iter().map(|param| view! { <PolicyParam at=at param=param /> }).collect_view()}
                     <Show when=move || { at > 0 }>
                         <button type="button" class="linklike" on:click=earlier>{text::MOVE_UP}</button>
