@@ -130,6 +130,8 @@ texts! {
     PICKER_SEARCH = "Search by name, project or words";
     PICKER_NONE = "No policy has all these words.";
     PICKER_THERE = "in the list";
+    PICKER_NO_VARIANT = "nothing to vary";
+    PICKER_EXHAUSTED = "It is in the list and has no parameter left to vary.";
     READS_PROMPTS = "reads prompts";
     READS_PROMPTS_TITLE = "It looks at what users wrote, so whoever runs it handles user data";
     POLICY_READS = "Reads";

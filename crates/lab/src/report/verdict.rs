@@ -4,7 +4,7 @@
 use super::findings::Gap;
 use crate::presets;
 use crate::session::{Run, Stage};
-use crate::words::{digits, duration, percent};
+use crate::words::{duration, percent};
 use servelab_engine::Nanos;
 use servelab_fleet::RequestRecord;
 use servelab_spec::catalog::PresetInfo;
@@ -106,11 +106,11 @@ pub(crate) fn soonest(case: &Case<'_>) -> Option<Verdict> {
 /// Reuse and load of two policies in a sentence.
 fn traits(first: &PolicyReport, second: &PolicyReport) -> String {
     format!(
-        "It reused {} of the prompt tokens and its busiest replica got {} times the mean of the requests; with {} that was {} and {} times.",
+        "It reused {} of the prompt tokens and its busiest replica got {:.1} times the mean of the requests; with {} that was {} and {:.1} times.",
         percent(first.reuse.ratio),
-        digits(first.imbalance.assignments),
+        first.imbalance.assignments,
         second.label,
         percent(second.reuse.ratio),
-        digits(second.imbalance.assignments)
+        second.imbalance.assignments
     )
 }

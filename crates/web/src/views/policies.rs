@@ -10,7 +10,7 @@ use crate::{address, text};
 use chip::Chip;
 use choose::fresh;
 use leptos::prelude::*;
-use picker::Picker;
+use picker::{Picker, Place};
 use servelab_spec::catalog::PolicyInfo;
 use servelab_spec::validate::MAX_POLICIES;
 
@@ -40,7 +40,13 @@ pub(super) fn Policies() -> impl IntoView {
         });
         address::commit(app);
     });
-    let there = Callback::new(move |name: String| names.with(|names| names.iter().filter(|n| **n == name).count()));
+    let place = Callback::new(move |name: String| {
+        app.draft.with(|draft| {
+            let there = draft.policies.iter().any(|policy| policy.name == name);
+            let info = known.with(|known| known.iter().find(|info| info.name == name).cloned());
+            Place { there, addable: info.is_some_and(|info| fresh(&info, &draft.policies).is_some()) }
+        })
+    });
     let error = move || {
         let fault = app.draft_error().filter(|error| error.field.starts_with("policies"))?;
         Some(text::sentence(&fault.to_string()))
@@ -69,7 +75,7 @@ pub(super) fn Policies() -> impl IntoView {
                 when=move || { count.get() < MAX_POLICIES }
                 fallback=|| view! { <p class="param-help muted">{text::MOST_POLICIES}</p> }
             >
-                <Picker known=known count=there add=add />
+                <Picker known=known place=place add=add />
             </Show>
             {move || error().map(|error| view! { <p class="param-error" role="alert">{error}</p> })}
         </fieldset>

@@ -7,12 +7,20 @@ use leptos::prelude::*;
 use servelab_spec::catalog::PolicyInfo;
 use web_sys::KeyboardEvent;
 
+/// Where a policy stands with the list of those compared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Place {
+    /// It is in the list.
+    pub there: bool,
+    /// It can be added, for the first time or as a variant.
+    pub addable: bool,
+}
+
 /// The button and, while open, what it opens.
 #[component]
 pub(super) fn Picker(
     known: Memo<Vec<PolicyInfo>>,
-    /// How often a policy is in the list already.
-    count: Callback<String, usize>,
+    place: Callback<String, Place>,
     add: Callback<String>,
 ) -> impl IntoView {
     let open = RwSignal::new(false);
@@ -44,14 +52,14 @@ pub(super) fn Picker(
                 {move || if open.get() { text::ADD_DONE } else { text::ADD_POLICY }}
             </button>
             <Show when=move || open.get()>
-                <List known=known count=count add=add />
+                <List known=known place=place add=add />
             </Show>
         </div>
     }
 }
 
 #[component]
-fn List(known: Memo<Vec<PolicyInfo>>, count: Callback<String, usize>, add: Callback<String>) -> impl IntoView {
+fn List(known: Memo<Vec<PolicyInfo>>, place: Callback<String, Place>, add: Callback<String>) -> impl IntoView {
     let query = RwSignal::new(String::new());
     let said = RwSignal::new(String::new());
     let groups = Memo::new(move |_| known.with(|known| grouped(known, &query.get())));
@@ -61,8 +69,12 @@ fn List(known: Memo<Vec<PolicyInfo>>, count: Callback<String, usize>, add: Callb
         let _ = field.focus();
     });
     let take = move |info: &PolicyInfo| {
-        add.run(info.name.clone());
-        said.set(text::policy_added(&info.label));
+        if untrack(|| place.run(info.name.clone())).addable {
+            add.run(info.name.clone());
+            said.set(text::policy_added(&info.label));
+        } else {
+            said.set(text::PICKER_EXHAUSTED.into());
+        }
     };
     let enter = move |event: KeyboardEvent| {
         if event.key() == "Enter" {
@@ -97,7 +109,7 @@ fn List(known: Memo<Vec<PolicyInfo>>, count: Callback<String, usize>, add: Callb
                         .into_iter()
                         .map(|(family, members)| view! {
                             <h4 class="picker-family">{family.label()}</h4>
-                            <ul>{members.into_iter().map(|info| view! { <Entry info=info count=count take=take /> }).collect_view()}</ul>
+                            <ul>{members.into_iter().map(|info| view! { <Entry info=info place=place take=take /> }).collect_view()}</ul>
                         })
                         .collect_view()
                 }}
@@ -109,21 +121,31 @@ fn List(known: Memo<Vec<PolicyInfo>>, count: Callback<String, usize>, add: Callb
 #[component]
 fn Entry(
     info: PolicyInfo,
-    count: Callback<String, usize>,
+    place: Callback<String, Place>,
     take: impl Fn(&PolicyInfo) + Send + Sync + 'static,
 ) -> impl IntoView {
     let name = info.name.clone();
-    let there = Memo::new(move |_| count.run(name.clone()));
+    let stands = Memo::new(move |_| place.run(name.clone()));
     let (label, summary, testid) = (info.label.clone(), info.summary.clone(), format!("pick-{}", info.name));
     let marks = super::marks(&info);
     view! {
         <li>
-            <button type="button" class="picker-entry" data-testid=testid on:click=move |_| take(&info)>
+            // Not disabled, which would take the focus away from whoever has just added it.
+            <button
+                type="button"
+                class="picker-entry"
+                data-testid=testid
+                aria-disabled=move || (!stands.get().addable).to_string()
+                on:click=move |_| take(&info)
+            >
                 <span class="picker-name">
                     <strong>{label}</strong>
                     {marks}
-                    <Show when=move || { there.get() > 0 }>
+                    <Show when=move || stands.get().there>
                         <span class="mark mark-on">{text::PICKER_THERE}</span>
+                    </Show>
+                    <Show when=move || !stands.get().addable>
+                        <span class="mark">{text::PICKER_NO_VARIANT}</span>
                     </Show>
                 </span>
                 <span class="picker-words muted">{summary}</span>
