@@ -62,6 +62,9 @@ impl Fleet {
                     router.reset();
                     router.restarts += 1;
                 }
+                if let Some(index) = &mut self.core.index {
+                    index.restart();
+                }
                 self.policies.restart();
                 self.policies.replicas_changed(self.scratch.ready());
             }

@@ -45,6 +45,12 @@ impl KvIndex {
         }
     }
 
+    /// The routers start afresh: what they were told is gone, what is under way still comes. What replicas hold and told before stays unknown
+    /// until it is told again.
+    pub(crate) fn restart(&mut self) {
+        self.holders = Holders::new(self.holders.room());
+    }
+
     /// A replica told of changes, which arrive at `at`.
     pub(crate) fn tell(&mut self, at: Nanos, replica: u32, changes: impl Iterator<Item = KvChange>) {
         for change in changes {
