@@ -142,8 +142,6 @@ texts! {
     SCRIPT_FROM = "Start from:";
     SCRIPT_READS = "What it may read and call";
     SCRIPT_NAME = "Name";
-    SCRIPT_KIND = "Kind";
-    SCRIPT_TIER = "Signal";
     SCRIPT_MEANS = "Meaning";
     MOVE_UP = "Move up (the first one is what the others are compared with)";
 

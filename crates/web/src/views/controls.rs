@@ -177,7 +177,10 @@ fn Execution() -> impl IntoView {
                     {move || text::mode_help(mode.get(), env::has_webgpu())}
                 </p>
             </div>
-            <Show when=move || !live()>
+            <Show when=move || mode.get() == "tick">
+                <Settings keys=|key| key.starts_with("tick.") />
+            </Show>
+            <Show when=move || mode.get() == "priced">
                 <div class="param">
                     <div class="param-head">
                         <label for="set-cost">{text::COST}</label>

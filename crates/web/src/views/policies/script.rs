@@ -68,8 +68,6 @@ pub(super) fn Script(at: usize) -> impl IntoView {
                         <thead>
                             <tr>
                                 <th scope="col">{text::SCRIPT_NAME}</th>
-                                <th scope="col">{text::SCRIPT_KIND}</th>
-                                <th scope="col">{text::SCRIPT_TIER}</th>
                                 <th scope="col">{text::SCRIPT_MEANS}</th>
                             </tr>
                         </thead>
@@ -82,13 +80,11 @@ pub(super) fn Script(at: usize) -> impl IntoView {
 }
 
 fn row(value: ScriptValue) -> impl IntoView {
-    let kind = if value.unit.is_empty() { value.kind } else { format!("{}, {}", value.kind, value.unit) };
+    let facts: Vec<String> = [value.kind, value.unit, value.tier].into_iter().filter(|fact| !fact.is_empty()).collect();
     view! {
         <tr>
             <th scope="row"><code>{value.name}</code></th>
-            <td>{kind}</td>
-            <td>{if value.tier.is_empty() { "–".into() } else { value.tier }}</td>
-            <td>{text::sentence(&value.help)}</td>
+            <td>{text::sentence(&value.help)} " " <span class="muted">{facts.join(", ")}</span></td>
         </tr>
     }
 }
