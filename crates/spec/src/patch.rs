@@ -353,7 +353,7 @@ fn unknown_key(key: &str, spec: &Spec) -> SpecError {
         .filter(|known| known.split_once('.').is_some_and(|(start, _)| start == group))
         .collect();
     let known = if inside.is_empty() {
-        "accepted are seed, replicas, policies and what lies under workload, engine, slo and execution".to_owned()
+        "accepted are seed, replicas, policies and what lies under workload, engine, tick, routing, events, slo and execution".to_owned()
     } else {
         format!("accepted are {}", inside.join(", "))
     };

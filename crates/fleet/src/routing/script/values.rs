@@ -360,9 +360,10 @@ fn register_type<T: Clone + Send + Sync + 'static>(
         let known: Vec<&str> = values.iter().filter(|value| value.tier <= tier).map(|value| value.name).collect();
         let why = match values.iter().find(|value| value.name == asked) {
             Some(value) => format!(
-                "a {name}'s {asked} is {}, and this script declares {}",
+                "a {name}'s {asked} is {}, and this script declares {}; its parameter tier would have to be {}",
                 value.tier.label(),
-                Tier::OPTIONS[tier as usize]
+                Tier::OPTIONS[tier as usize],
+                value.tier as u32
             ),
             None => format!("a {name} has no {asked}"),
         };

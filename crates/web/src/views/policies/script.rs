@@ -42,6 +42,11 @@ pub(super) fn Script(at: usize) -> impl IntoView {
         }
     };
     let id = format!("policy-{at}-script");
+    // The editor of the script that ended the run is marked, until something is changed.
+    let at_fault = move || {
+        let failure = app.run.failure.get();
+        failure.and_then(|failure| failure.field).is_some_and(|field| field == format!("policies.{at}.script"))
+    };
     view! {
         <div class="param script">
             <label for=id.clone()>{text::SCRIPT}</label>
@@ -53,6 +58,7 @@ pub(super) fn Script(at: usize) -> impl IntoView {
                 spellcheck="false"
                 autocapitalize="off"
                 aria-describedby=format!("{id}-help")
+                aria-invalid=move || at_fault().to_string()
                 prop:value=shown
                 on:change=move |event| write(event_target_value(&event), None)
             ></textarea>
