@@ -8,8 +8,9 @@ use common::*;
 use proptest::prelude::*;
 use servelab_engine::Nanos;
 use servelab_fleet::config::{Change, ChangeKind, Slow};
+use servelab_fleet::replica::server::{ServerConfig, Service};
 use servelab_fleet::telemetry::TelemetryConfig;
-use servelab_fleet::{Fleet, FleetConfig, Poll, RequestRecord};
+use servelab_fleet::{Fleet, FleetConfig, Poll, ReplicaConfig, RequestRecord};
 use servelab_spec::experiment::{EngineSpec, MultiTenantSpec, PolicySpec};
 use servelab_spec::frame::ReplicaState;
 
@@ -141,6 +142,17 @@ fn reset_counts_know_nothing_of_what_was_sent_before() {
     // Just after the reset all three look idle to the router, so the lowest index is chosen although it is not the least loaded.
     let first = records.iter().filter(|record| record.arrival > Nanos(5 * SECOND)).min_by_key(|record| record.arrival);
     assert_eq!(first.unwrap().replica, Some(0));
+}
+
+/// Readings of engines in which nothing can change are left out: a year of fifty-millisecond readings would be 630 million events.
+#[test]
+fn long_steps_are_not_read_again_and_again() {
+    let server = ServerConfig { slots: 1, service: Service::Deterministic, mean: Nanos(1_000_000 * SECOND) };
+    let config = FleetConfig::new(3, ReplicaConfig::Server(server));
+    let sizes = MultiTenantSpec { requests: 100, ..Default::default() };
+    let mut fleet = fleet(config, tenants(sizes, 5, 1.0), &PolicySpec::named("least_kv_cache"));
+    assert_eq!(fleet.poll(Nanos::MAX, 2_000), Poll::Done, "at {:?}", fleet.now());
+    assert!(fleet.now() > Nanos(30_000_000 * SECOND));
 }
 
 proptest! {

@@ -45,6 +45,9 @@ const LIVE_KV_BYTES: u64 = 1 << 30;
 /// Most block records of a priced run (all replicas together): about 400 MB of bookkeeping.
 const MAX_BLOCKS: u64 = 10_000_000;
 
+/// Longest a run in ticks may take, seconds: a century.
+const LONGEST_S: f64 = 3.15e9;
+
 /// Limits of one number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limit {
@@ -268,6 +271,15 @@ impl Spec {
         if self.tick.miss_ticks < self.tick.hit_ticks {
             let accepted = format!("accepted is at least tick.hit_ticks, which is {}", self.tick.hit_ticks);
             return Err(SpecError::new("tick.miss_ticks", self.tick.miss_ticks, accepted));
+        }
+        // One replica may have to serve them all, one after the other, and a clock of nanoseconds ends after five centuries.
+        let each_s = self.tick.tick_s * f64::from(self.tick.miss_ticks);
+        let all_s = each_s * f64::from(self.workload.requests());
+        if x.mode == ExecutionMode::Tick && all_s > LONGEST_S {
+            let found = format!("{each_s} s for each of {} requests", self.workload.requests());
+            let accepted =
+                format!("accepted are shorter or fewer ticks, so that all requests in turn take at most {LONGEST_S} s");
+            return Err(SpecError::new("tick.tick_s", found, accepted));
         }
         if x.mode == ExecutionMode::Tinygpt {
             let e = &self.engine;

@@ -100,6 +100,14 @@ fn each_rule_blames_its_field() {
         }),
         "engine.blocks"
     );
+    assert_eq!(
+        blamed(|s| {
+            s.execution.mode = ExecutionMode::Tick;
+            s.tick.tick_s = 3600.0;
+            s.tick.miss_ticks = 10_000;
+        }),
+        "tick.tick_s"
+    );
 }
 
 #[test]

@@ -159,8 +159,11 @@ impl Fleet {
         if self.scratch.candidates.is_empty() {
             return None;
         }
-        if self.reads.has(Reads::POLLED) && self.core.config.telemetry.scrape == Nanos::ZERO {
-            self.read_metrics();
+        if self.reads.has(Reads::POLLED) {
+            if self.core.config.telemetry.scrape == Nanos::ZERO {
+                self.read_metrics();
+            }
+            self.date_metrics();
         }
         if self.reads.has(Reads::LOCAL) {
             self.gather_local(router);

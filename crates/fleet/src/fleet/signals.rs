@@ -3,6 +3,11 @@
 use super::Fleet;
 use servelab_engine::Nanos;
 
+/// The first instant of the period that is not before `at`.
+fn round_up(at: Nanos, period: Nanos) -> Nanos {
+    Nanos(at.0.div_ceil(period.0.max(1)).saturating_mul(period.0))
+}
+
 impl Fleet {
     /// Engine metrics are read, and the next reading is set.
     pub(super) fn scrape(&mut self) {
@@ -10,7 +15,36 @@ impl Fleet {
         // An idle fleet has nothing new to say: the next attempt sets the clock going again.
         let idle = self.core.flights.requests.len() == 0;
         let period = self.core.config.telemetry.scrape;
-        self.core.next_scrape = if idle || period == Nanos::ZERO { Nanos::MAX } else { self.core.now + period };
+        self.core.next_scrape = if idle || period == Nanos::ZERO {
+            Nanos::MAX
+        } else {
+            let next = self.core.now + period;
+            self.next_change().map_or(next, |change| next.max(round_up(change, period)))
+        };
+    }
+
+    /// When metrics change next, if they cannot change before an event does: nothing is about to start, and no run of equal steps is under way, whose
+    /// steps end without one. However long a step takes, readings that would all say the same are left out.
+    fn next_change(&self) -> Option<Nanos> {
+        if !self.stirred.is_empty() || self.running_ahead.contains(&true) {
+            return None;
+        }
+        let end = self.ends.first().0;
+        let timer = self.core.timers.first().unwrap_or(Nanos::MAX);
+        let arrival = self.core.next_request.as_ref().map_or(Nanos::MAX, |request| request.arrival);
+        Some(end.min(timer).min(arrival)).filter(|&change| change != Nanos::MAX)
+    }
+
+    /// Dates readings that were left out because they would have said the same.
+    pub(super) fn date_metrics(&mut self) {
+        let period = self.core.config.telemetry.scrape.0;
+        if period == 0 {
+            return;
+        }
+        let latest = Nanos(self.core.now.0 / period * period);
+        for polled in &mut self.core.polled {
+            polled.at = polled.at.map(|at| at.max(latest));
+        }
     }
 
     /// Reads every replica's metrics as they are now.

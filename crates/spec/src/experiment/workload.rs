@@ -87,6 +87,17 @@ impl WorkloadSpec {
         }
     }
 
+    /// Number of requests.
+    pub fn requests(&self) -> u32 {
+        match self {
+            WorkloadSpec::BookTrace => 24,
+            WorkloadSpec::MultiTenant(w) => w.requests,
+            WorkloadSpec::Sessions(w) => w.requests,
+            WorkloadSpec::AgentTree(w) => w.requests,
+            WorkloadSpec::LongShort(w) => w.requests,
+        }
+    }
+
     /// Longest prompt that can be asked for, tokens.
     pub fn longest_prompt(&self) -> u64 {
         let sum = |parts: &[u32]| parts.iter().map(|&part| u64::from(part)).sum::<u64>();
