@@ -2,30 +2,16 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod common;
+
+use common::{refused, text};
 use serde_json::Value;
 use std::path::PathBuf;
-use std::process::{Command, Output};
-
-fn servelab(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_servelab")).args(args).output().unwrap()
-}
-
-fn text(args: &[&str]) -> String {
-    let output = servelab(args);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
-}
-
-fn refused(args: &[&str], status: i32) -> String {
-    let output = servelab(args);
-    assert_eq!(output.status.code(), Some(status), "{args:?}");
-    assert!(output.stdout.is_empty());
-    String::from_utf8(output.stderr).unwrap()
-}
+use std::process::Command;
 
 /// A folder of the test's own, empty.
 fn scratch(name: &str) -> PathBuf {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let folder = common::scratch(name);
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).unwrap();
     folder

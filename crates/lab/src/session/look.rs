@@ -131,10 +131,11 @@ impl Session {
         story.output = (!tokens.is_empty()).then(|| detokenise(&tokens));
         // The fleet just before, so that what replicas have to offer is seen when the request is routed.
         let before = Nanos(arrival.0.saturating_sub(1));
-        let log = stage.runs[at].log.clone();
-        let look = stage.look_at(&self.spec, at, before)?;
+        stage.look_at(&self.spec, at, before)?;
+        let Stage { look, runs, .. } = stage;
+        let Some(look) = look else { return Ok(Some(story)) };
         look.fleet.explain(request);
-        look.go(&log, arrival)?;
+        look.go(&runs[at].log, arrival)?;
         if let Some(decision) = look.fleet.decision(request) {
             story.why = decision.why.clone().into_owned();
             story.scores.clone_from(&decision.scores);
