@@ -81,7 +81,7 @@ fn answer(report: &Report, verdict: &Verdict) -> String {
 /// A column: its head and what stands there for a policy, if anything does.
 type Column = (&'static str, fn(&PolicyReport) -> Option<String>);
 
-const COLUMNS: [Column; 18] = [
+const COLUMNS: [Column; 21] = [
     ("refused", |p| Some(p.requests.rejected.to_string())),
     ("TTFT p50", |p| time(&p.ttft_s, p.ttft_s.p50)),
     ("p95", |p| time(&p.ttft_s, p.ttft_s.p95)),
@@ -95,6 +95,9 @@ const COLUMNS: [Column; 18] = [
     ("late", |p| Some(p.goodput.ttft_misses.to_string())),
     ("slow gaps", |p| Some(p.goodput.itl_misses.to_string())),
     ("reuse", |p| (p.reuse.prompt_tokens > 0).then(|| format!("{:.1} %", 100.0 * p.reuse.ratio))),
+    (FETCHED, |p| p.store.map(|store| format!("{:.1} %", 100.0 * store.ratio))),
+    (MOVED, |p| p.store.map(|store| words::bytes(store.bytes))),
+    (FETCHING, |p| p.store.map(|store| words::duration(store.fetch_s))),
     ("imbalance", |p| busy(p).then(|| format!("{:.2}", p.imbalance.assignments))),
     ("of work", |p| busy(p).then(|| format!("{:.2}", p.imbalance.uncached_tokens))),
     ("KV peak", |p| Some(format!("{:.0} %", 100.0 * p.kv_peak))),
@@ -104,6 +107,11 @@ const COLUMNS: [Column; 18] = [
 
 /// Mean difference in TTFT to the policy with the lowest median; of one policy alone there is none.
 const VERSUS: &str = "− best";
+
+/// Of a fleet with a store behind it: prompt tokens fetched ÷ prompt tokens, what that moved, and how long all fetches took together.
+const FETCHED: &str = "fetched";
+const MOVED: &str = "moved";
+const FETCHING: &str = "fetching";
 
 fn versus(best: PairedTtft) -> String {
     let text = format!("{}{}", if best.mean_s < 0.0 { "−" } else { "+" }, words::duration(best.mean_s.abs()));
@@ -122,11 +130,13 @@ fn busy(policy: &PolicyReport) -> bool {
 fn policies(report: &Report) -> Table {
     let refused = report.policies.iter().any(|policy| policy.requests.rejected > 0);
     let compared = report.policies.iter().any(|policy| policy.versus_best.is_some());
-    // Nothing refused is nothing to tell, and neither is nothing compared.
+    let stored = report.policies.iter().any(|policy| policy.store.is_some());
+    // Nothing refused is nothing to tell, and neither is nothing compared, nor a store that is not there.
     let columns = || {
         COLUMNS.iter().filter(|(head, _)| match *head {
             "refused" => refused,
             VERSUS => compared,
+            FETCHED | MOVED | FETCHING => stored,
             _ => true,
         })
     };

@@ -49,6 +49,9 @@ impl Engine {
             self.sequences.at(place).computed += item.len + (repeat - 1);
             if !item.decode {
                 self.stats.prefill_tokens += u64::from(item.len);
+                if self.config.write_through {
+                    self.note_filled(place, item);
+                }
             }
             if item.sample {
                 any_finished |= self.produce(place, repeat, token, events);

@@ -46,6 +46,9 @@ pub struct EngineConfig {
     /// ([`crate::Engine::drain_kv_changes`]).
     #[serde(default)]
     pub kv_changes: bool,
+    /// Note the prompt blocks that steps fill, for a store behind the replicas ([`crate::Engine::drain_filled`]).
+    #[serde(default)]
+    pub write_through: bool,
 }
 
 impl EngineConfig {
@@ -69,6 +72,7 @@ impl EngineConfig {
             end_of_text: END_OF_TEXT,
             adapter_slots: spec.adapter_slots,
             kv_changes: false,
+            write_through: false,
         }
     }
 

@@ -60,6 +60,15 @@ impl CostModel {
         self.run(work, 1)
     }
 
+    /// What computing `len` prompt tokens from position `start` adds to the steps they are in; the steps themselves left out.
+    pub fn prefill(&self, start: u32, len: u32) -> Picos {
+        let mut work = StepWork::default();
+        work.add_prefill(start, len);
+        let cost = u128::from(self.prefill_token) * u128::from(work.prefill_tokens)
+            + u128::from(self.prefill_context) * u128::from(work.prefill_context);
+        Picos(u64::try_from(cost).unwrap_or(u64::MAX))
+    }
+
     /// `repeat` equal decode steps, the first of which does `work`.
     pub fn run(&self, work: &StepWork, repeat: u32) -> Picos {
         let repeat = u128::from(repeat);

@@ -17,7 +17,7 @@ use crate::invariants::InvariantViolation;
 use crate::kv::{BlockView, KvBlocks, KvChange};
 use crate::plan::StepPlan;
 use crate::pool::NONE;
-use crate::prompt::Prompt;
+use crate::prompt::{BlockKey, Prompt};
 use crate::request::{SequenceId, SequenceRequest};
 use crate::sequence::{Sequence, SequenceView, Sequences};
 use crate::stats::EngineStats;
@@ -43,6 +43,9 @@ pub struct Engine {
     pub(crate) pending: Vec<EngineEvent>,
     /// Generated tokens of the sequences that the last commit finished.
     pub(crate) finished: Vec<(SequenceId, Vec<u32>)>,
+    /// Prompt blocks that committed steps have filled, not yet drained.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) filled: Vec<BlockKey>,
     pub(crate) now: Nanos,
     #[serde(skip)]
     pub(crate) scratch: Scratch,
@@ -73,6 +76,8 @@ pub(crate) struct Scratch {
     pub(crate) order: Vec<(u32, u32)>,
     /// The head of the queue that did not fit, the blocks' epoch and the token budget then.
     pub(crate) blocked: Option<(u32, u64, u32)>,
+    /// When fetches of waiting sequences end, soonest first; those that have ended by the latest plan left out.
+    pub(crate) fetches: VecDeque<Nanos>,
 }
 
 impl Engine {
@@ -94,6 +99,7 @@ impl Engine {
             stats,
             pending: Vec::new(),
             finished: Vec::new(),
+            filled: Vec::new(),
             now: Nanos::ZERO,
             scratch: Scratch::default(),
             config,
@@ -144,6 +150,7 @@ impl Engine {
         let Some(place) = self.sequences.place(id) else { return false };
         if let Some(at) = self.waiting.iter().position(|&other| other == place) {
             self.waiting.remove(at);
+            self.drop_fetch(place);
             // Its place may go to another, which is not blocked.
             self.scratch.blocked = None;
         } else {
@@ -169,7 +176,7 @@ impl Engine {
         true
     }
 
-    /// The next step, or `None` when there is nothing to run (or a step is in flight already). The step is in flight
+    /// The next step, or `None` when there is nothing to run (or a step is in flight already, or everybody waits for a fetch). The step is in flight
     /// until [`Engine::commit`] or [`Engine::abort`].
     ///
     /// With `max_repeat` above 1 the answer may be a run of up to that many equal decode steps
@@ -179,6 +186,7 @@ impl Engine {
         if self.flight.flying || self.sequences.len() == 0 {
             return None;
         }
+        self.land_fetches(now);
         self.schedule(now, max_repeat);
         self.after_change();
         self.in_flight()
@@ -192,11 +200,11 @@ impl Engine {
     /// Whether a request that arrives now could be admitted before the run of equal steps in flight is over, so that
     /// the run must be truncated to the step in progress. Ask before submitting. Nobody is admitted while the batch
     /// is full or another request waits (it did not fit, and nothing in the run makes room), unless what it waits for is a slot for its
-    /// adapter, which a newcomer may not need.
+    /// adapter or a fetch, which a newcomer may not need.
     pub fn arrival_interrupts(&self) -> bool {
         self.flight.flying
             && self.flight.plan.repeat > 1
-            && (self.waiting.is_empty() || self.config.adapter_slots > 0)
+            && (self.waiting.is_empty() || self.config.adapter_slots > 0 || !self.scratch.fetches.is_empty())
             && self.running.len() < self.config.max_batch as usize
     }
 

@@ -19,6 +19,9 @@ pub enum EngineEvent {
         at: Nanos,
         /// Prompt tokens found in the cache.
         cached_tokens: u32,
+        /// Prompt tokens that a fetch brought beyond those.
+        #[serde(default)]
+        fetched_tokens: u32,
         /// How long it waited since it arrived.
         queued: Nanos,
         /// False when it comes back after a preemption; such an admission does not count as reuse.

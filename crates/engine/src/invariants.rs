@@ -14,6 +14,7 @@
 //! | E10 | the step in flight is not empty, of sequences that run, and within the budget (but for one whole prompt) |
 //! | E11 | statistics agree with the state |
 //! | E12 | no more adapters are held than there are slots, each once, and those of running sequences are among them |
+//! | E13 | a fetch brings full blocks of its prompt and leaves a token to compute; every fetch that a waiting sequence waits for is listed |
 //!
 //! That work is done whenever there is some, that nothing is lost and that time does not run back are properties of
 //! calls, not states; the tests check those.
@@ -45,6 +46,7 @@ pub(crate) fn check(engine: &Engine) -> Result<(), InvariantViolation> {
     engine.sequences.check().map_err(|what| InvariantViolation { invariant: "E5", what })?;
     check_queues(engine)?;
     check_adapters(engine)?;
+    check_fetches(engine)?;
     check_flight(engine)?;
     check_tables(engine)?;
     check_stats(engine)
@@ -56,6 +58,28 @@ fn check_adapters(engine: &Engine) -> Result<(), InvariantViolation> {
     let running = engine.running.iter().filter_map(|&place| engine.sequences.get(place)?.request.adapter);
     let missing = running.filter(|adapter| !engine.adapters().contains(adapter)).min();
     ensure(slots == 0 || missing.is_none(), "E12", || format!("adapter {missing:?} runs and is not held"))
+}
+
+fn check_fetches(engine: &Engine) -> Result<(), InvariantViolation> {
+    let mut under_way = 0;
+    for (waits, &place) in
+        engine.waiting.iter().map(|place| (true, place)).chain(engine.running.iter().map(|place| (false, place)))
+    {
+        let Some(sequence) = engine.sequences.get(place) else { continue };
+        let Some(fetch) = sequence.fetch else { continue };
+        let id = sequence.request.id.0;
+        let block_tokens = engine.config.block_tokens;
+        let whole = fetch.from.is_multiple_of(block_tokens) && fetch.to.is_multiple_of(block_tokens);
+        ensure(whole && fetch.from < fetch.to && fetch.to < sequence.request.prompt.len, "E13", || {
+            format!("sequence {id} fetches tokens {} to {}", fetch.from, fetch.to)
+        })?;
+        ensure(waits || !sequence.awaits_fetch(engine.now), "E13", || {
+            format!("sequence {id} runs ahead of its fetch")
+        })?;
+        under_way += u32::from(waits && sequence.awaits_fetch(engine.now));
+    }
+    let listed = engine.scratch.fetches.iter().filter(|&&until| until > engine.now).count();
+    ensure(listed == under_way as usize, "E13", || format!("{under_way} fetches are under way, {listed} are listed"))
 }
 
 fn check_queues(engine: &Engine) -> Result<(), InvariantViolation> {
@@ -165,7 +189,8 @@ fn check_stats(engine: &Engine) -> Result<(), InvariantViolation> {
     ensure(stats.submitted == gone.saturating_add(here), "E11", || {
         format!("{} submitted, {gone} gone and {here} here", stats.submitted)
     })?;
-    ensure(stats.hit_tokens <= stats.prompt_tokens, "E11", || "more hits than prompt tokens".into())?;
+    let found = stats.hit_tokens.saturating_add(stats.fetched_tokens);
+    ensure(found <= stats.prompt_tokens, "E11", || "more found and fetched than prompt tokens".into())?;
     let gauges = [
         ("waiting", stats.waiting, engine.waiting.len() as u32),
         ("running", stats.running, engine.running.len() as u32),

@@ -20,6 +20,7 @@
 //! | `jump` | runs of equal decode steps |
 //! | `pool`, `cache`, `kv` | reference counts and free queue; keys; the two together |
 //! | `adapters` | LoRA adapters in their slots |
+//! | `fetch` | K and V that come from outside while a sequence waits |
 //! | `sequence` | what is kept of each sequence in flight |
 //! | [`events`], [`stats`], [`error`] | what the engine tells |
 //! | [`invariants`] | what always holds |
@@ -37,6 +38,7 @@ pub mod engine;
 pub mod error;
 pub mod events;
 pub mod executor;
+mod fetch;
 pub mod hash;
 pub mod invariants;
 mod jump;

@@ -5,6 +5,7 @@ use crate::config::EngineConfig;
 use crate::engine::{Engine, Flight, Scratch};
 use crate::events::EngineEvent;
 use crate::kv::KvBlocks;
+use crate::prompt::BlockKey;
 use crate::request::SequenceId;
 use crate::sequence::Sequences;
 use crate::stats::EngineStats;
@@ -27,6 +28,8 @@ pub(crate) struct SavedEngine {
     stats: EngineStats,
     pending: Vec<EngineEvent>,
     finished: Vec<(SequenceId, Vec<u32>)>,
+    #[serde(default)]
+    filled: Vec<BlockKey>,
     now: Nanos,
 }
 
@@ -46,11 +49,15 @@ impl TryFrom<SavedEngine> for Engine {
             stats,
             pending,
             finished,
+            filled,
             now,
         } = saved;
         kv.rebuild()?;
         sequences.rebuild();
-        let scratch = Scratch::default();
+        let fetches = waiting.iter().filter_map(|&place| sequences.get(place)?.fetch);
+        let mut fetches: Vec<Nanos> = fetches.map(|fetch| fetch.until).filter(|&until| until > now).collect();
+        fetches.sort();
+        let scratch = Scratch { fetches: fetches.into(), ..Scratch::default() };
         let engine = Engine {
             config,
             kv,
@@ -62,6 +69,7 @@ impl TryFrom<SavedEngine> for Engine {
             stats,
             pending,
             finished,
+            filled,
             now,
             scratch,
         };

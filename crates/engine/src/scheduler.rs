@@ -3,7 +3,7 @@
 //! Running sequences come first, in order of admission, each with as many tokens as it still lacks and the budget
 //! allows. One that finds no free block preempts the newest, in the end itself. Then, unless somebody was preempted,
 //! waiting sequences are admitted from the head of the queue while batch, budget and blocks suffice; the head blocks
-//! those behind it, unless it waits for a slot for its adapter.
+//! those behind it, unless it waits for a slot for its adapter or for a fetch.
 //!
 //! Nothing starves. The oldest running sequence can always grow: it may preempt all others, and alone it fits the
 //! pool, or it would have been refused. Into an empty batch the head of the queue always fits, for the same reason.
@@ -34,7 +34,12 @@ impl Engine {
         if evicted > 0 {
             self.pending.push(EngineEvent::Evicted { blocks: evicted as u32 });
         }
-        debug_assert!(!self.flight.plan.items.is_empty(), "sequences are here but nothing runs");
+        if self.flight.plan.items.is_empty() {
+            debug_assert!(self.only_fetches(now), "sequences are here but nothing runs");
+            self.flight.flying = false;
+            self.flight.plan.clear();
+            return;
+        }
         if max_repeat > 1 && !preempted && !self.config.materialise {
             self.flight.plan.repeat = self.longest_run(max_repeat, blocked);
         }
@@ -72,6 +77,8 @@ impl Engine {
     pub(crate) fn preempt(&mut self, place: u32) {
         let sequence = self.sequences.at(place);
         sequence.computed = 0;
+        // What it brought has gone into the blocks that it loses.
+        sequence.fetch = None;
         self.kv.release_all(&mut sequence.table);
         self.pending.push(EngineEvent::Preempted { id: sequence.request.id });
         self.waiting.push_front(place);
@@ -82,7 +89,7 @@ impl Engine {
     /// in the batch or the budget).
     fn admit_waiting(&mut self, now: Nanos, mut budget: u32) -> bool {
         let mut prefilling = self.flight.plan.items.iter().any(|item| !item.decode);
-        // Requests passed over because every adapter slot is in use; 0 where there are no adapters.
+        // Requests passed over because every adapter slot is in use, or because what they fetch is not there yet.
         let mut passed = 0;
         while budget > 0 && self.running.len() < self.config.max_batch as usize {
             let Some(&place) = self.waiting.get(passed) else { return false };
@@ -90,7 +97,7 @@ impl Engine {
                 return false;
             }
             let slot = self.adapter_slot(place);
-            if slot == Slot::Taken {
+            if slot == Slot::Taken || self.sequences.at(place).awaits_fetch(now) {
                 passed += 1;
                 continue;
             }
@@ -106,7 +113,9 @@ impl Engine {
             let unheld = self.look_up(place);
             let hits = self.scratch.hits.len() as u32;
             let cached = hits * self.config.block_tokens;
-            let lacking = self.sequences.at(place).total() - cached;
+            let sequence = self.sequences.at(place);
+            let start = sequence.starts_at(cached);
+            let lacking = sequence.total() - start;
             let len = if self.config.chunked_prefill {
                 lacking.min(budget)
             } else if lacking <= budget || !prefilling {
@@ -114,7 +123,7 @@ impl Engine {
             } else {
                 return false;
             };
-            let fresh = self.config.blocks_for(cached + len) - hits;
+            let fresh = self.config.blocks_for(start + len) - hits;
             let margin = if self.running.is_empty() { 0 } else { self.config.watermark_blocks };
             if u64::from(fresh) + u64::from(unheld) + u64::from(margin) > u64::from(self.kv.free()) {
                 self.scratch.blocked = Some((place, self.kv.epoch, budget));
@@ -123,7 +132,7 @@ impl Engine {
             self.waiting.remove(passed);
             self.use_adapter(place, slot);
             self.running.push(place);
-            self.note_admission(now, place, cached);
+            self.note_admission(now, place, cached, start - cached);
             let sequence = self.sequences.at(place);
             sequence.reserve(&self.config);
             for at in 0..self.scratch.hits.len() {
@@ -131,8 +140,9 @@ impl Engine {
                 self.kv.hold(block);
                 sequence.table.push(block);
             }
-            sequence.computed = cached;
+            sequence.computed = start;
             self.grow(place, fresh);
+            self.publish_fetched(place, hits, start / self.config.block_tokens);
             prefilling |= !self.push_item(place, len);
             budget = budget.saturating_sub(len);
         }
@@ -157,7 +167,7 @@ impl Engine {
         unheld
     }
 
-    fn note_admission(&mut self, now: Nanos, place: u32, cached: u32) {
+    fn note_admission(&mut self, now: Nanos, place: u32, cached: u32, fetched_tokens: u32) {
         let sequence = self.sequences.at(place);
         let queued = now.since(sequence.arrived);
         let first = !sequence.admitted;
@@ -165,13 +175,15 @@ impl Engine {
         if first {
             sequence.admitted = true;
             sequence.cached = cached_tokens;
+            sequence.fetched = fetched_tokens;
             self.stats.admitted += 1;
             self.stats.prompt_tokens += u64::from(sequence.request.prompt.len);
             self.stats.hit_tokens += u64::from(cached_tokens);
+            self.stats.fetched_tokens += u64::from(fetched_tokens);
             self.stats.queue_time += queued;
         }
         let id = sequence.request.id;
-        self.pending.push(EngineEvent::Admitted { id, at: now, cached_tokens, queued, first });
+        self.pending.push(EngineEvent::Admitted { id, at: now, cached_tokens, fetched_tokens, queued, first });
         self.flight.admitted.push(place);
         self.flight.readmitted.push(!first);
     }
@@ -194,11 +206,12 @@ impl Engine {
                 self.stats.admitted -= 1;
                 self.stats.prompt_tokens -= u64::from(sequence.request.prompt.len);
                 self.stats.hit_tokens -= u64::from(sequence.cached);
+                self.stats.fetched_tokens -= u64::from(sequence.fetched);
                 if let Some(EngineEvent::Admitted { queued, .. }) = event {
                     self.stats.queue_time = self.stats.queue_time.since(queued);
                 }
                 sequence.admitted = false;
-                sequence.cached = 0;
+                (sequence.cached, sequence.fetched) = (0, 0);
             }
             self.waiting.push_front(place);
         }

@@ -1,6 +1,7 @@
 //! What the engine keeps of each sequence in flight.
 
 use crate::config::EngineConfig;
+use crate::fetch::Fetch;
 use crate::hash::KeyMap;
 use crate::prompt::{BlockKey, output_key};
 use crate::request::{SequenceId, SequenceRequest};
@@ -18,6 +19,8 @@ pub struct SequenceView {
     pub prompt_tokens: u32,
     /// Prompt tokens found in the cache at first admission.
     pub cached_tokens: u32,
+    /// Prompt tokens that a fetch brought beyond those, at first admission.
+    pub fetched_tokens: u32,
     /// Tokens whose K and V are there, the step in flight not counted.
     pub computed_tokens: u32,
     /// Tokens generated so far.
@@ -44,6 +47,12 @@ pub(crate) struct Sequence {
     pub(crate) table: Vec<u32>,
     /// Found in the cache at first admission.
     pub(crate) cached: u32,
+    /// Brought by its fetch beyond that, at first admission.
+    #[serde(default)]
+    pub(crate) fetched: u32,
+    /// What comes from outside, until it has been lost by a preemption.
+    #[serde(default)]
+    pub(crate) fetch: Option<Fetch>,
     /// Was admitted before.
     pub(crate) admitted: bool,
 }
@@ -59,6 +68,8 @@ impl Sequence {
             output_keys: Vec::new(),
             table: Vec::new(),
             cached: 0,
+            fetched: 0,
+            fetch: None,
             admitted: false,
         }
     }
@@ -128,6 +139,7 @@ impl Sequence {
             tenant: self.request.tenant,
             prompt_tokens: self.request.prompt.len,
             cached_tokens: self.cached,
+            fetched_tokens: self.fetched,
             computed_tokens: self.computed,
             output_tokens: self.outputs,
             max_tokens: self.request.max_tokens,

@@ -38,6 +38,9 @@ pub struct EngineStats {
     pub prompt_tokens: u64,
     /// Of those, tokens found in the cache.
     pub hit_tokens: u64,
+    /// Of those, tokens brought by a fetch and not found in the cache.
+    #[serde(default)]
+    pub fetched_tokens: u64,
     /// Σ of the time from arrival to first admission.
     pub queue_time: Nanos,
     /// Preemptions.

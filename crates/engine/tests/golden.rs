@@ -404,6 +404,8 @@ fn every_invariant_can_fail() {
         ("/stats/waiting", serde_json::json!(0), "invariant E11"),
         ("/stats/submitted", serde_json::json!(4), "invariant E11"),
         ("/adapters", serde_json::json!([1, 1]), "invariant E12"),
+        ("/sequences/places/2/fetch", serde_json::json!({"from": 0, "to": 8, "until": 0}), "invariant E13"),
+        ("/sequences/places/0/fetch", serde_json::json!({"from": 0, "to": 4, "until": 99}), "invariant E13"),
     ];
     for (field, value, invariant) in damage {
         let mut damaged = state.clone();

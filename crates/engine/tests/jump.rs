@@ -14,7 +14,8 @@ use servelab_engine::{
 
 #[derive(Clone, Debug)]
 enum Outside {
-    Submit(Wish),
+    /// A request, and what is fetched for it: blocks of its prompt, and how long that takes.
+    Submit(Wish, Option<(u32, u64)>),
     Cancel(u8),
     Abort,
     /// Interrupts whatever runs, and nothing else.
@@ -23,7 +24,7 @@ enum Outside {
 
 fn outside() -> impl Strategy<Value = Vec<(u64, Outside)>> {
     let event = prop_oneof![
-        5 => wishes().prop_map(Outside::Submit),
+        5 => (wishes(), prop::option::of((1u32..6, 0u64..60_000))).prop_map(|(wish, fetch)| Outside::Submit(wish, fetch)),
         1 => any::<u8>().prop_map(Outside::Cancel),
         1 => Just(Outside::Abort),
         1 => Just(Outside::Nudge),
@@ -89,9 +90,18 @@ impl Driver {
     fn run(&mut self, until: Nanos, mut most: impl FnMut() -> u32) {
         loop {
             if self.flight.is_none() {
-                let Some(plan) = self.engine.plan(self.now, most()) else { return };
+                let Some(plan) = self.engine.plan(self.now, most()) else {
+                    let Some(next) = self.engine.next_fetch().filter(|&next| next < until) else { return };
+                    self.now = next;
+                    continue;
+                };
                 self.flight = Some((self.now, plan.work, plan.repeat));
                 self.plans += 1;
+                if self.engine.fetch_interrupts()
+                    && let Some(next) = self.engine.next_fetch()
+                {
+                    self.interrupt(next);
+                }
             }
             let end = self.end().unwrap();
             if end >= until {
@@ -130,11 +140,15 @@ impl Driver {
         let idle = self.flight.is_none();
         let mut taken = false;
         match event {
-            Outside::Submit(wish) => {
+            Outside::Submit(wish, fetch) => {
                 if !lazily || self.engine.arrival_interrupts() {
                     self.interrupt(at);
                 }
                 taken = self.engine.submit(at, wish.key_request(id, block_tokens)).is_ok();
+                if let Some((blocks, delay)) = fetch.filter(|_| taken) {
+                    let until = at + Nanos(delay);
+                    taken = self.engine.fetch(SequenceId(id), 0, blocks * block_tokens, until);
+                }
             }
             Outside::Cancel(which) => {
                 self.interrupt(at);

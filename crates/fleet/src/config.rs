@@ -4,6 +4,7 @@ use crate::clients::ClientsConfig;
 use crate::gateway::GatewayConfig;
 use crate::replica::server::ServerConfig;
 use crate::replica::tick::TickConfig;
+use crate::store::StoreConfig;
 use crate::telemetry::TelemetryConfig;
 use serde::{Deserialize, Serialize};
 use servelab_engine::{CostModel, EngineConfig, Nanos};
@@ -26,6 +27,9 @@ pub struct FleetConfig {
     pub clients: ClientsConfig,
     /// How signals reach the routers, and how many routers there are.
     pub telemetry: TelemetryConfig,
+    /// A store of KV blocks behind the replicas, which are priced engines then.
+    #[serde(default)]
+    pub store: Option<StoreConfig>,
     /// What happens to the fleet on the way, in any order.
     pub changes: Vec<Change>,
     /// Replicas slower than the rest.
@@ -122,6 +126,7 @@ impl FleetConfig {
             gateway: GatewayConfig::AcceptAll,
             clients: ClientsConfig::OneTry,
             telemetry: TelemetryConfig::default(),
+            store: None,
             changes: Vec::new(),
             slow: None,
             seed: 0,

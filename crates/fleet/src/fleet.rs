@@ -9,6 +9,7 @@ mod changes;
 mod check;
 mod decisions;
 mod dispatch;
+mod fetches;
 mod flights;
 mod frame;
 mod look;
@@ -29,13 +30,14 @@ use crate::gateway::AnyGateway;
 use crate::record::{Counts, RequestRecord};
 use crate::replica::{Model, Next, Replica};
 use crate::routing::PolicyFault;
+use crate::store::KvStore;
 use crate::telemetry::{KvIndex, PolledSignals, Reads};
 use decisions::Decisions;
 use flights::Flights;
 use routers::{Policies, RouterCounts};
 use serde::{Deserialize, Serialize};
 use servelab_engine::random::Stream;
-use servelab_engine::{EngineEvent, KvChange, Nanos, StepOutput, StepPlan};
+use servelab_engine::{BlockKey, EngineEvent, KvChange, Nanos, StepOutput, StepPlan};
 use servelab_spec::experiment::PolicySpec;
 use servelab_spec::validate::SpecError;
 use servelab_workload::{Request, Source, Workload};
@@ -82,6 +84,7 @@ pub struct Fleet {
     routing: Stream,
     events: Vec<EngineEvent>,
     kv_changes: Vec<KvChange>,
+    filled: Vec<BlockKey>,
     scratch: dispatch::Scratch,
     /// The request whose decision is to be explained.
     explain: Option<u32>,
@@ -107,6 +110,9 @@ pub(crate) struct Core {
     /// [`Nanos::MAX`] when nobody reads metrics, or nothing has happened since the last scrape.
     next_scrape: Nanos,
     index: Option<KvIndex>,
+    /// What lies behind the replicas.
+    #[serde(default)]
+    store: Option<KvStore>,
     counts: Counts,
     decisions: Decisions,
     ended: Vec<RequestRecord>,
@@ -148,6 +154,7 @@ impl Fleet {
             polled: vec![PolledSignals::default(); n as usize],
             next_scrape: if reads.has(Reads::POLLED) { Nanos::ZERO } else { Nanos::MAX },
             index: kv_changes.then(|| KvIndex::new(n, config.telemetry.event_loss, config.seed)),
+            store: config.store.map(KvStore::new),
             replicas,
             counts: Counts::default(),
             decisions: Decisions::default(),
@@ -179,6 +186,7 @@ impl Fleet {
             routing,
             events: Vec::new(),
             kv_changes: Vec::new(),
+            filled: Vec::new(),
             scratch,
             explain: None,
             unchecked: 0,

@@ -18,6 +18,7 @@
 //! | [`gateway`] | what stands in front of the router: accept all, or one central queue |
 //! | [`routing`] | the [`Policy`] trait, the policies and their registry |
 //! | [`telemetry`] | signals and their freshness tiers |
+//! | [`store`] | a store of KV blocks behind the replicas |
 //! | [`startup`] | the life cycle of replicas |
 //! | [`replica`] | the replica models: engine, server and tick |
 //! | [`record`] | what is told of each request and of each replica |
@@ -36,6 +37,7 @@
 //! | F7 signals | kept incrementally = counted from scratch | `tests/invariants.rs` |
 //! | F8 jumps | with runs of equal steps or without, the same outcome | `tests/jumps.rs` |
 //! | F9 restore | a restored fleet goes on byte for byte | `tests/restore.rs` |
+//! | F10 store | blocks written = held + evicted, no more held than there is room for, no token used that was not fetched | `tests/store.rs` |
 
 #![deny(clippy::iter_over_hash_type)]
 
@@ -48,6 +50,7 @@ pub mod record;
 pub mod replica;
 pub mod routing;
 pub mod startup;
+pub mod store;
 pub mod telemetry;
 
 pub use config::{FleetConfig, ReplicaConfig};

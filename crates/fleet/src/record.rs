@@ -25,6 +25,9 @@ pub struct RequestRecord {
     pub prompt_tokens: u32,
     /// Prompt tokens found in the cache at first admission.
     pub cached_tokens: u32,
+    /// Prompt tokens that came from the store beyond those.
+    #[serde(default)]
+    pub fetched_tokens: u32,
     /// Tokens produced.
     pub output_tokens: u32,
     /// How it ended.
@@ -98,6 +101,8 @@ pub struct ReplicaStats {
     pub prompt_tokens: u64,
     /// Of those, found in the cache.
     pub hit_tokens: u64,
+    /// Of those, not found there but fetched from the store.
+    pub fetched_tokens: u64,
     /// Virtual time spent in steps that ended.
     pub busy: Nanos,
     /// Virtual time since it was created.
@@ -117,6 +122,6 @@ pub struct ReplicaStats {
 impl ReplicaStats {
     /// Prompt tokens that had to be computed, repeats after preemption left out.
     pub fn uncached_tokens(&self) -> u64 {
-        self.prompt_tokens - self.hit_tokens
+        self.prompt_tokens - self.hit_tokens - self.fetched_tokens
     }
 }

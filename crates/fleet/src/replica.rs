@@ -17,7 +17,7 @@ use crate::telemetry::PolledSignals;
 use engine::EngineReplica;
 use serde::{Deserialize, Serialize};
 use servelab_engine::{
-    EngineConfig, EngineEvent, FinishReason, KvChange, Nanos, Prompt, Refusal, SequenceId, SequenceRequest,
+    BlockKey, EngineConfig, EngineEvent, FinishReason, KvChange, Nanos, Prompt, Refusal, SequenceId, SequenceRequest,
 };
 use server::ServerReplica;
 use tick::TickReplica;
@@ -63,6 +63,9 @@ pub(crate) trait ReplicaModel {
 
     /// Appends what has changed in its KV cache since the last call.
     fn drain_kv_changes(&mut self, _changes: &mut Vec<KvChange>) {}
+
+    /// Appends the prompt blocks that committed steps have filled since the last call.
+    fn drain_filled(&mut self, _keys: &mut Vec<BlockKey>) {}
 
     /// Prompt tokens that it would find cached now.
     fn cached_tokens(&self, _prompt: &Prompt) -> u32 {
@@ -137,7 +140,8 @@ impl Replica {
     pub(crate) fn new(config: &FleetConfig, index: u32, kv_changes: bool) -> Result<Self, FleetError> {
         let model = match &config.replica {
             ReplicaConfig::Engine { engine, cost, executed, charge_measured } => {
-                let engine = EngineConfig { kv_changes, materialise: *executed, ..engine.clone() };
+                let write_through = config.store.is_some();
+                let engine = EngineConfig { kv_changes, write_through, materialise: *executed, ..engine.clone() };
                 let cost = match config.slowness(index) {
                     1.0 => *cost,
                     slow => cost.scaled(slow),

@@ -33,11 +33,13 @@ proptest! {
         policy in any_policy(),
         events in 0u32..600,
         central: bool,
+        store in prop::option::of(stores()),
         rate in 4.0..40.0f64,
     ) {
         let gateway = if central { GatewayConfig::CentralQueue { in_flight: 4, capacity: 6 } } else { GatewayConfig::AcceptAll };
         let sizes = MultiTenantSpec { requests: 80, system_min: 100, system_max: 200, ..Default::default() };
-        let mut whole = fleet(config(gateway, seed), tenants(sizes, seed, rate), &policy);
+        let config = FleetConfig { store, ..config(gateway, seed) };
+        let mut whole = fleet(config, tenants(sizes, seed, rate), &policy);
         whole.poll(Nanos::MAX, events);
         let saved = text(&whole.save());
         let mut restored = Fleet::restore(serde_json::from_str(&saved).unwrap()).unwrap();

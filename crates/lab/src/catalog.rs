@@ -163,6 +163,32 @@ const NUMBERS: &[(Words, f64)] = &[
     ),
     (("routing.event_delay_s", "Event delay", "Age of KV events when they reach the routers."), 0.005),
     (("routing.event_loss", "Event loss", "Share of KV events that never reach the routers."), 0.01),
+    (
+        (
+            "store.blocks",
+            "Shared store",
+            "KV blocks held behind the replicas for all of them: a prompt that one computed, another can fetch; 0 for no store.",
+        ),
+        1000.0,
+    ),
+    (("store.latency_s", "Store latency", "Delay of every fetch from the store."), 0.001),
+    (("store.link_gb_per_s", "Link to the store", "Bandwidth of each replica's link; 1.25 is 10 Gbit/s."), 0.25),
+    (
+        (
+            "store.total_gb_per_s",
+            "Store bandwidth",
+            "What the store sends to all replicas together; 0 if only their links limit it.",
+        ),
+        0.25,
+    ),
+    (
+        (
+            "store.token_bytes",
+            "KV of a token",
+            "KV bytes that a fetched token moves; 0 for those of the cost model's model.",
+        ),
+        1.0,
+    ),
     (("events.join", "Replicas that join", "How many are added on the way, with empty caches; 0 for none."), 1.0),
     (("events.join_at_s", "They join at", "When the new replicas are created."), 1.0),
     (("events.warm_up_s", "Warm-up", "How long a new replica needs until it can serve."), 0.5),
@@ -258,6 +284,14 @@ const CHOICES: &[(Words, &[&str])] = &[
             "Priced by a cost model, computed by the real model, or no steps but ticks: replicas that remember a few prefixes.",
         ),
         &["priced", "tinygpt", "tick"],
+    ),
+    (
+        (
+            "store.fetch",
+            "Fetch",
+            "What the store holds and a replica does not is fetched when that is sooner than computing it, always, or never.",
+        ),
+        &["cheaper", "always", "never"],
     ),
     (("execution.cost", "Cost model", "What steps of a priced run cost."), &[]),
     (("execution.model", "Model", "Which TinyGPT computes a live run."), &["reference", "small"]),

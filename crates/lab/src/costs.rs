@@ -20,6 +20,9 @@ use servelab_spec::experiment::{Coefficients, EngineSpec, ExecutionMode, RateUni
 use servelab_spec::validate::SpecError;
 use servelab_workload::mean_request;
 
+/// KV bytes of a token of the reference TinyGPT: 6 layers × (K, V) × 2 heads × 32 × 4 bytes.
+const TINYGPT_KV_BYTES: u32 = 3072;
+
 /// Share of a datasheet's arithmetic and bandwidth assumed reached. Well-tuned serving engines report 0.4 to 0.7 of either,
 /// depending on batch and kernel; one round factor is easier to argue with than two exact ones.
 pub const EFFICIENCY: f64 = 0.6;
@@ -89,6 +92,14 @@ pub fn resolve(spec: &Spec) -> Result<Coefficients, SpecError> {
     })
 }
 
+/// KV bytes of one token: what the spec says, else those of the model that its cost model is for; 0 for custom coefficients, which name none.
+pub fn token_bytes(spec: &Spec) -> u32 {
+    match spec.store.token_bytes {
+        0 => all().iter().find(|cost| cost.name == spec.execution.cost).map_or(0, |cost| cost.kv_bytes),
+        bytes => bytes,
+    }
+}
+
 /// TinyGPT in Chromium, one thread of SIMD wasm, from four timings of onnxruntime-web with the same architecture:
 /// decode at context 128 with 154 tokens/s alone and 1053 tokens/s at batch 8, 1024 tokens prefilled in 0.94 s.
 ///
@@ -109,6 +120,7 @@ fn tinygpt_wasm() -> CostInfo {
                  (context 128), 1024 tokens prefilled in 0.94 s; the context terms by arithmetic"
             .into(),
         efficiency: 1.0,
+        kv_bytes: TINYGPT_KV_BYTES,
         coefficients: rounded(Coefficients {
             step_us,
             prefill_token_us,
@@ -137,6 +149,7 @@ fn derived(gpu: &Gpu, model: &Model) -> CostInfo {
             EFFICIENCY * 100.0
         ),
         efficiency: EFFICIENCY,
+        kv_bytes: kv_bytes as u32,
         coefficients: rounded(Coefficients {
             step_us: 2.0 * weights / bandwidth * 1e6,
             prefill_token_us: token_us,
@@ -252,6 +265,7 @@ mod tests {
         assert!((c.prefill_token_us - 25.29).abs() < 0.01, "{c:?}");
         assert!((c.decode_context_us - 0.06521).abs() < 0.00001, "{c:?}");
         assert!((c.prefill_context_us - 0.000_883_5).abs() < 1e-6, "{c:?}");
+        assert_eq!(all().into_iter().map(|cost| cost.kv_bytes).collect::<Vec<_>>(), [3072, 131_072, 131_072, 131_072]);
     }
 
     #[test]

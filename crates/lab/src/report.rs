@@ -5,6 +5,7 @@
 //! no gap to miss. Refused requests count as offered, so they lower the good share.
 
 pub(crate) mod findings;
+mod variant;
 pub(crate) mod verdict;
 
 use crate::configuration::configuration;
@@ -15,8 +16,8 @@ use servelab_engine::Nanos;
 use servelab_fleet::{Outcome, ReplicaStats, RequestRecord};
 use servelab_spec::experiment::{Charge, Coefficients, ExecutionMode, PolicySpec, SloSpec, Spec};
 use servelab_spec::report::{
-    CostReport, Goodput, Imbalance, PolicyReport, ReplicaReport, Report, RequestCounts, Reuse, TenantReport,
-    WorkloadReport,
+    CostReport, Goodput, Imbalance, PolicyReport, ReplicaReport, Report, RequestCounts, Reuse, StoreReport,
+    TenantReport, WorkloadReport,
 };
 use servelab_spec::{SCHEMA_VERSION, report};
 
@@ -40,7 +41,7 @@ pub(crate) fn build(session: &Session) -> Report {
             report.policies = runs.map(|(run, policy)| policy_report(spec, stage, run, policy)).collect();
             findings::compare(stage, &mut report.policies);
             report.findings = findings::findings(spec, stage, &report);
-            report.verdict = verdict::verdict(spec, stage, &report);
+            report.verdict = session.judged.then(|| verdict::verdict(spec, stage, &report)).flatten();
         }
         None => {
             let empty = |policy: &PolicySpec| PolicyReport {
@@ -138,6 +139,18 @@ fn policy_report(spec: &Spec, stage: &Stage, run: &Run, policy: &PolicySpec) -> 
         output_tokens_per_s: ratio(output as f64, duration_s),
         goodput: numbers.goodput,
         reuse: reuse(sum(|replica| replica.hit_tokens), sum(|replica| replica.prompt_tokens)),
+        store: run.fleet.store_stats().map(|stats| {
+            let fetched = sum(|replica| replica.fetched_tokens);
+            StoreReport {
+                fetched_tokens: fetched,
+                ratio: ratio(fetched as f64, sum(|replica| replica.prompt_tokens) as f64),
+                fetches: stats.fetches,
+                declined: stats.declined,
+                bytes: stats.bytes,
+                fetch_s: stats.time.as_secs(),
+                evictions: stats.evicted,
+            }
+        }),
         imbalance: Imbalance {
             assignments: even(|replica| replica.assignments),
             uncached_tokens: even(ReplicaStats::uncached_tokens),
@@ -172,6 +185,7 @@ fn policy_report(spec: &Spec, stage: &Stage, run: &Run, policy: &PolicySpec) -> 
                 assignments: replica.assignments,
                 uncached_tokens: replica.uncached_tokens(),
                 hit_tokens: replica.hit_tokens,
+                fetched_tokens: replica.fetched_tokens,
                 busy_s: replica.busy.as_secs(),
                 lifetime_s: replica.lifetime.as_secs(),
                 kv_peak: replica.kv_peak,

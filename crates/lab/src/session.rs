@@ -50,6 +50,8 @@ pub struct Session {
     pub(crate) live: Option<Live>,
     /// Absent in a live run whose device is not measured yet.
     pub(crate) stage: Option<Stage>,
+    /// Its preset's guess is judged when it is done.
+    pub(crate) judged: bool,
 }
 
 /// What a live run knows of its device.
@@ -101,7 +103,7 @@ impl Session {
     /// When the spec can not be used.
     pub fn new(spec: Spec) -> Result<Self, RunError> {
         catalog::check(&spec)?;
-        let mut session = Session { spec, live: None, stage: None };
+        let mut session = Session { spec, live: None, stage: None, judged: true };
         if session.is_live() {
             session.live = Some(Live::default());
         } else {
@@ -111,12 +113,13 @@ impl Session {
     }
 
     /// A run that nobody will look into: it keeps no states to come back to, and pictures of the past are made from the start. The report is
-    /// the same.
+    /// the same but for the verdict, which is left out: a judge may have to run variants, and a cell of a sweep is no answer to a guess.
     ///
     /// # Errors
     /// As [`Session::new`].
     pub fn unwatched(spec: Spec) -> Result<Self, RunError> {
         let mut session = Session::new(spec)?;
+        session.judged = false;
         if let Some(stage) = &mut session.stage {
             stage.runs.iter_mut().for_each(|run| run.keyframes = Keyframes::none());
         }

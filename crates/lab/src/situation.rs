@@ -1,9 +1,11 @@
 //! From a spec's sections on ticks, signals and events to the fleet's settings.
 
+use crate::costs;
 use servelab_engine::Nanos;
 use servelab_fleet::FleetConfig;
 use servelab_fleet::config::{Change, ChangeKind, Slow};
 use servelab_fleet::replica::tick::TickConfig;
+use servelab_fleet::store::StoreConfig;
 use servelab_fleet::telemetry::TelemetryConfig;
 use servelab_spec::experiment::{ExecutionMode, Spec, TickSpec};
 use servelab_workload::{Source, Survey, Workload};
@@ -27,7 +29,22 @@ pub(crate) fn apply(spec: &Spec, config: FleetConfig) -> FleetConfig {
         changes.push(at(events.restart_at_s, ChangeKind::RestartRouters));
     }
     let slow = (events.slow > 0).then_some(Slow { replicas: events.slow, factor: events.slow_factor });
-    FleetConfig { seed: spec.seed, telemetry, changes, slow, ..config }
+    FleetConfig { seed: spec.seed, telemetry, store: store(spec), changes, slow, ..config }
+}
+
+/// The store behind the replicas, if there is one.
+fn store(spec: &Spec) -> Option<StoreConfig> {
+    let store = &spec.store;
+    // Rounded to the byte; a limit keeps the link above a thousand of them.
+    let bytes_per_s = |gb_per_s: f64| libm::round(gb_per_s * 1e9) as u64;
+    (store.blocks > 0).then(|| StoreConfig {
+        blocks: store.blocks,
+        latency: Nanos::from_secs(store.latency_s),
+        link_bytes_per_s: bytes_per_s(store.link_gb_per_s),
+        total_bytes_per_s: bytes_per_s(store.total_gb_per_s),
+        token_bytes: costs::token_bytes(spec),
+        fetch: store.fetch,
+    })
 }
 
 /// A tick replica's settings.

@@ -81,6 +81,18 @@ fn three(value: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
+/// Bytes in powers of ten: `41.3 MB`, `1.02 GB`.
+pub fn bytes(count: u64) -> String {
+    let (unit, size) = match count {
+        0..1_000 => ("B", 1.0),
+        1_000..1_000_000 => ("kB", 1e3),
+        1_000_000..1_000_000_000 => ("MB", 1e6),
+        1_000_000_000..1_000_000_000_000 => ("GB", 1e9),
+        _ => ("TB", 1e12),
+    };
+    format!("{} {unit}", three(count as f64 / size))
+}
+
 /// `71 %`, `0.4 %`.
 pub fn percent(share: f64) -> String {
     format!("{} %", digits(share * 100.0))
@@ -127,6 +139,11 @@ mod tests {
             (f64::NAN, "no time"),
         ] {
             assert_eq!(duration(seconds), words);
+        }
+        for (value, words) in
+            [(0, "0 B"), (999, "999 B"), (3072, "3.07 kB"), (41_300_000, "41.3 MB"), (1_020_000_000, "1.02 GB")]
+        {
+            assert_eq!(bytes(value), words);
         }
         for (value, words) in [(9999, "9999"), (25_786, "25\u{202f}786"), (1_234_567, "1\u{202f}234\u{202f}567")] {
             assert_eq!(count(value), words);

@@ -84,6 +84,32 @@ fn a_prompt_is_computed_once_on_each_replica() {
     all_say(1, "caches-shared", &[]);
     all_say(0, "caches-shared", &[("replicas", "1")]);
     all_say(2, "caches-shared", &[("engine.prefix_cache", "off")]);
+    // With a store for all of them, round-robin computes it once; nine tenths of the rest is found or fetched.
+    all_say(0, "caches-shared", &[("store.blocks", "1000")]);
+    let said = run_priced(&spec("caches-shared", &[])).unwrap().verdict.unwrap().because;
+    assert!(said.contains("store that all replicas share") && said.ends_with("fetched, 3 times."), "{said}");
+}
+
+/// The store spares round-robin its repeats while the link is quick enough, and a slow link before a quick GPU spares nothing.
+#[test]
+fn a_shared_store_pays_where_fetching_is_sooner() {
+    let turns = |name: &str, changes: &[(&str, &str)], figure: fn(&servelab_spec::report::PolicyReport) -> f64| {
+        SEEDS
+            .map(|seed| figure(&run_priced(&Spec { seed, ..spec(name, changes) }).unwrap().policies[0]))
+            .collect::<Vec<_>>()
+    };
+    let ttft = |changes: &[(&str, &str)]| turns("shared-store", changes, |policy| policy.ttft_s.mean);
+    let saved = paired(ttft(&[("store.blocks", "0")]).into_iter().zip(ttft(&[]))).unwrap();
+    println!("shared-store, mean TTFT of round-robin, without − with: {saved:?}");
+    assert!(saved.low > 0.1, "{saved:?}");
+    let slow = turns("slow-store", &[], |policy| policy.store.unwrap().fetches as f64);
+    assert!(slow.iter().all(|&fetches| fetches == 0.0), "{slow:?}");
+    let always = turns("slow-store", &[("store.fetch", "always")], |policy| policy.ttft_s.mean);
+    let worse = paired(always.into_iter().zip(turns("slow-store", &[], |policy| policy.ttft_s.mean))).unwrap();
+    println!("slow-store, mean TTFT of round-robin, always − where it is sooner: {worse:?}");
+    assert!(worse.low > 0.0, "{worse:?}");
+    all_say(2, "slow-store", &[]);
+    all_say(0, "slow-store", &[("store.link_gb_per_s", "12.5")]);
 }
 
 #[test]

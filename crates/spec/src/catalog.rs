@@ -187,6 +187,8 @@ pub struct CostInfo {
     pub source: String,
     /// Share of the datasheet's figures assumed reached; 1 for measured ones.
     pub efficiency: f64,
+    /// KV bytes of one token of its model.
+    pub kv_bytes: u32,
     /// The coefficients.
     pub coefficients: Coefficients,
 }
@@ -312,6 +314,7 @@ mod tests {
             label: String::new(),
             source: String::new(),
             efficiency: 1.0,
+            kv_bytes: 3072,
             coefficients: Coefficients::default(),
         };
         Catalog {

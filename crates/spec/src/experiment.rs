@@ -3,8 +3,10 @@
 //! Durations are seconds and rates are per second in specs and reports (`_s`, `_per_s`); the core counts
 //! integer nanoseconds.
 
+mod store;
 mod workload;
 
+pub use store::{FetchRule, StoreSpec};
 pub use workload::{AgentTreeSpec, LongShortSpec, MultiTenantSpec, RateUnit, SessionsSpec, WorkloadSpec};
 
 use serde::{Deserialize, Serialize};
@@ -32,6 +34,8 @@ pub struct Spec {
     pub tick: TickSpec,
     /// How signals reach the routers.
     pub routing: RoutingSpec,
+    /// A store of KV blocks behind the replicas.
+    pub store: StoreSpec,
     /// What happens to the fleet on the way.
     pub events: EventsSpec,
     /// What counts as good.
@@ -56,6 +60,7 @@ impl Default for Spec {
             engine: EngineSpec::default(),
             tick: TickSpec::default(),
             routing: RoutingSpec::default(),
+            store: StoreSpec::default(),
             events: EventsSpec::default(),
             slo: SloSpec::default(),
             execution: ExecutionSpec::default(),

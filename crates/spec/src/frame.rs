@@ -101,6 +101,9 @@ pub struct Pill {
     pub prompt_tokens: u32,
     /// Prompt tokens found in the cache.
     pub cached_tokens: u32,
+    /// Prompt tokens that came from the store beyond those.
+    #[serde(default)]
+    pub fetched_tokens: u32,
     /// Prompt tokens whose K and V exist (cached ones included).
     pub computed_tokens: u32,
     /// Tokens produced so far.

@@ -317,6 +317,9 @@ pub struct RequestStory {
     pub prompt_tokens: u32,
     /// Of these from the cache.
     pub cached_tokens: u32,
+    /// And from the store behind the replicas.
+    #[serde(default)]
+    pub fetched_tokens: u32,
     /// Tokens produced.
     pub output_tokens: u32,
     /// The prompt as text, when the workload has text.

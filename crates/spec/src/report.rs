@@ -130,6 +130,9 @@ pub struct PolicyReport {
     pub goodput: Goodput,
     /// Prompt tokens served from cache.
     pub reuse: Reuse,
+    /// What came from the store behind the replicas; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub store: Option<StoreReport>,
     /// Max ÷ mean over replicas.
     pub imbalance: Imbalance,
     /// Highest share of a replica's blocks in use by sequences (reusable ones left out).
@@ -146,6 +149,32 @@ pub struct PolicyReport {
     pub tenants: Vec<TenantReport>,
     /// One entry per replica, by index.
     pub replicas: Vec<ReplicaReport>,
+}
+
+impl PolicyReport {
+    /// Prompt tokens that were neither in a cache nor fetched.
+    pub fn computed_tokens(&self) -> u64 {
+        self.reuse.prompt_tokens - self.reuse.hit_tokens - self.store.map_or(0, |store| store.fetched_tokens)
+    }
+}
+
+/// What came from the store behind the replicas.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StoreReport {
+    /// Prompt tokens fetched and not found in the replica's own cache, at first admission.
+    pub fetched_tokens: u64,
+    /// Those ÷ prompt tokens of admitted requests.
+    pub ratio: f64,
+    /// Fetches.
+    pub fetches: u64,
+    /// Times the store held more than the replica and computing it was the cheaper.
+    pub declined: u64,
+    /// Bytes moved, needed or not.
+    pub bytes: u64,
+    /// Σ of the time from asking to the last byte, waiting for the link included, seconds.
+    pub fetch_s: f64,
+    /// Blocks that left the store to make room.
+    pub evictions: u64,
 }
 
 /// A policy as its project's own configuration: illustrative, field names as the project gives them.
@@ -268,6 +297,9 @@ pub struct ReplicaReport {
     pub uncached_tokens: u64,
     /// Prompt tokens it served from cache.
     pub hit_tokens: u64,
+    /// Prompt tokens it fetched from the store.
+    #[serde(default)]
+    pub fetched_tokens: u64,
     /// Virtual seconds spent in steps.
     pub busy_s: f64,
     /// Virtual seconds it existed.

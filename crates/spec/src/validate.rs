@@ -4,6 +4,7 @@
 //! read them there. They are wide: they keep a run from exhausting memory or time, not from being foolish. Whether a policy or
 //! a cost model *exists* is for the registries to say (the lab checks it): this crate knows none.
 
+mod store;
 mod workload;
 
 use crate::experiment::{ExecutionMode, PolicySpec, Spec};
@@ -116,6 +117,11 @@ pub const LIMITS: &[Limit] = &[
     real("routing.scrape_s", 0.0, 3600.0, "s"),
     real("routing.event_delay_s", 0.0, 3600.0, "s"),
     real("routing.event_loss", 0.0, 1.0, ""),
+    whole("store.blocks", 0, 10_000_000, "blocks"),
+    real("store.latency_s", 0.0, 3600.0, "s"),
+    real("store.link_gb_per_s", 0.000_001, 100_000.0, "GB/s"),
+    real("store.total_gb_per_s", 0.0, 100_000.0, "GB/s"),
+    whole("store.token_bytes", 0, 100_000_000, "bytes"),
     whole("events.join", 0, 512, ""),
     real("events.join_at_s", 0.0, 1e6, "s"),
     real("events.warm_up_s", 0.0, 1e6, "s"),
@@ -173,6 +179,7 @@ impl Spec {
         workload::check(self)?;
         self.check_engine()?;
         self.check_events()?;
+        store::check(self)?;
         self.check_execution()
     }
 

@@ -64,6 +64,19 @@ fn each_rule_blames_its_field() {
     assert_eq!(blamed(|s| s.engine.watermark = 0.6), "engine.watermark");
     assert_eq!(blamed(|s| (s.replicas, s.engine.blocks) = (512, 1_000_000)), "engine.blocks");
     assert_eq!(blamed(|s| s.slo.itl_s = -1.0), "slo.itl_s");
+    for mode in [ExecutionMode::Tick, ExecutionMode::Tinygpt] {
+        assert_eq!(blamed(|s| (s.store.blocks, s.execution.mode) = (10, mode)), "store.blocks");
+    }
+    assert_eq!(blamed(|s| (s.store.blocks, s.engine.prefix_cache) = (10, false)), "store.blocks");
+    assert_eq!(blamed(|s| s.store.link_gb_per_s = 0.0), "store.link_gb_per_s");
+    let priced_by_hand = |bytes: u32| {
+        let mut spec = Spec::default();
+        spec.execution.cost = "custom".into();
+        spec.execution.coefficients = Some(Coefficients { step_us: 5.0, ..Coefficients::default() });
+        (spec.store.blocks, spec.store.token_bytes) = (10, bytes);
+        spec.validate().map_err(|error| error.field)
+    };
+    assert_eq!((priced_by_hand(0), priced_by_hand(1)), (Err("store.token_bytes".into()), Ok(())));
     assert_eq!(blamed(|s| s.execution.cost = "custom".into()), "execution.coefficients");
     assert_eq!(
         blamed(|s| {

@@ -130,9 +130,15 @@ impl Unit {
     }
 }
 
-/// Bytes as `310 kB` or `2.4 MB`.
+/// Bytes as `310 kB`, `2.4 MB` or `3.1 GB`.
 pub fn bytes(count: f64) -> String {
-    if count < 1e6 { format!("{:.0}{THIN}kB", count / 1e3) } else { format!("{:.1}{THIN}MB", count / 1e6) }
+    if count < 1e6 {
+        format!("{:.0}{THIN}kB", count / 1e3)
+    } else if count < 1e9 {
+        format!("{:.1}{THIN}MB", count / 1e6)
+    } else {
+        format!("{:.1}{THIN}GB", count / 1e9)
+    }
 }
 
 #[cfg(test)]
@@ -188,5 +194,6 @@ mod tests {
         assert_eq!(Unit::of([1.2, 0.04]).show(0.04), "40.0");
         assert_eq!(Unit::of([12.0, 0.04]).show(1.25), "1.25");
         assert_eq!(plain(bytes(310_400.0)), "310 kB");
+        assert_eq!(plain(bytes(3_140_000_000.0)), "3.1 GB");
     }
 }

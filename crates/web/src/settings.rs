@@ -26,6 +26,8 @@ pub(crate) fn matters(spec: &Spec, key: &str) -> bool {
         "events.leave_at_s" => events.leave > 0,
         "events.slow_factor" => events.slow > 0,
         "events.restart_at_s" => events.restart,
+        "store.blocks" => true,
+        key if key.starts_with("store.") => spec.store.blocks > 0,
         _ => true,
     }
 }

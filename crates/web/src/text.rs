@@ -109,6 +109,8 @@ texts! {
     GROUP_ENGINE = "Engine of each replica";
     GROUP_SIGNALS = "Signals";
     SIGNALS_NOTE = "How fresh what routers know is. A policy that reads only its own router's counts minds the number of routers, not the periods.";
+    GROUP_STORE = "Shared KV store";
+    STORE_NOTE = "A store behind the replicas: what one of them computed, another fetches where that is sooner than computing it.";
     GROUP_EVENTS = "What happens on the way";
     EVENTS_NOTE = "Replicas that come, go or lag, and routers that forget. Times are on the run's own clock.";
     GROUP_SLO = "What counts as good";
@@ -171,6 +173,7 @@ texts! {
     COL_UNCACHED_LONG = "computed tokens";
     COL_KV = "KV peak";
     COL_PREEMPTIONS = "Preempted";
+    COL_FETCHED = "Fetched";
     CEILING = "Most that could be reused";
     COLUMNS_MEAN = "What the columns mean";
     DEF_TTFT = "Time to first token: first token − arrival";
@@ -179,6 +182,7 @@ texts! {
     DEF_REUSE = "Prompt tokens served from cache ÷ prompt tokens";
     DEF_IMBALANCE = "Largest replica ÷ mean replica, of requests assigned and of prompt tokens that had to be computed; 1 is even";
     DEF_KV = "Highest share of a replica's KV blocks held by sequences, blocks kept for reuse left out";
+    DEF_FETCHED = "With a shared store: prompt tokens fetched from it because the replica's own cache had not got them ÷ prompt tokens";
     DEF_PREEMPTIONS = "Sequences that lost their blocks to others and were computed again";
     DEF_CEILING = "What one cache of unlimited size would reuse, seeing all requests in order";
     BY_TENANT = "By tenant";

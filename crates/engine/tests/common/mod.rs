@@ -31,6 +31,7 @@ pub fn configs(materialise: bool) -> impl Strategy<Value = EngineConfig> {
         end_of_text: 257,
         adapter_slots: 0,
         kv_changes: false,
+        write_through: false,
     })
 }
 

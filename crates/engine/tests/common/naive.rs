@@ -234,6 +234,7 @@ impl Naive {
                 id: seq.request.id,
                 at: Nanos(now),
                 cached_tokens: (cached as u32).min(seq.request.prompt.len),
+                fetched_tokens: 0,
                 queued: Nanos(now - seq.arrived),
                 first: !seq.admitted,
             });

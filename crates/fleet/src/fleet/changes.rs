@@ -27,6 +27,9 @@ impl FleetConfig {
         {
             return Err(SpecError::new("slow.factor", factor, "use a factor above 0, at most 1000000"));
         }
+        if let Some(store) = &self.store {
+            store.validate(&self.replica)?;
+        }
         self.telemetry.validate()
     }
 
@@ -82,6 +85,7 @@ impl Fleet {
     /// A replica can serve, so what was sent there before can start.
     pub(super) fn warm_up(&mut self, replica: u32) {
         self.core.replicas[replica as usize].life.warm_up();
+        self.ask_store_for_all(replica);
         self.stirred.push(replica);
     }
 

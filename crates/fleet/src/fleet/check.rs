@@ -22,7 +22,7 @@ fn expect(name: &'static str, holds: bool, found: impl FnOnce() -> String) -> Re
     if holds { Ok(()) } else { Err(Violation { name, found: found() }) }
 }
 
-/// Checks F1, F5, F6 and F7; with `settled` (everything of this instant has happened) F4 as well.
+/// Checks F1, F5, F6, F7 and F10; with `settled` (everything of this instant has happened) F4 as well.
 pub(super) fn check(core: &Core, settled: bool) -> Result<(), Violation> {
     let counts = &core.counts;
     let flights = &core.flights;
@@ -71,6 +71,7 @@ pub(super) fn check(core: &Core, settled: bool) -> Result<(), Violation> {
         format!("lifetimes sum to {lifetimes:?}, {expected} ns were expected")
     })?;
     signals(core)?;
+    store(core)?;
     if settled {
         for (index, replica) in core.replicas.iter().enumerate() {
             expect("F4 work", !replica.life.may_run() || !replica.model.get().idles_beside_work(), || {
@@ -85,6 +86,15 @@ pub(super) fn check(core: &Core, settled: bool) -> Result<(), Violation> {
         })?;
     }
     Ok(())
+}
+
+/// F10.
+fn store(core: &Core) -> Result<(), Violation> {
+    let Some(store) = &core.store else { return Ok(()) };
+    store.check().map_err(|found| Violation { name: "F10 store", found })?;
+    let used: u64 = core.replicas.iter().map(|replica| replica.model.get().stats().fetched_tokens).sum();
+    let moved = store.stats().fetched_tokens;
+    expect("F10 store", used <= moved, || format!("{used} tokens were used, {moved} fetched"))
 }
 
 /// F7, for each router.

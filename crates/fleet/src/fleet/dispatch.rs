@@ -140,6 +140,7 @@ impl Fleet {
         core.in_flight[replica as usize] += 1;
         counts.signals[replica as usize].send(flight.request.prompt.len, budget(&flight.request), expected_hit);
         policies.each[router as usize].dispatched(core.now, &view(&flight.request, number), replica);
+        self.ask_store(replica, id);
         self.stirred.push(replica);
         self.refresh(replica);
         if self.reads.has(Reads::POLLED) {
@@ -257,6 +258,7 @@ impl Fleet {
         let model = self.core.replicas[index as usize].model.get_mut();
         let step = model.step();
         model.advance(self.core.now, &mut self.events);
+        self.write_through(index);
         self.take_events(index, step);
         self.stirred.push(index);
         self.refresh(index);
@@ -276,10 +278,11 @@ impl Fleet {
     fn take_event(&mut self, index: u32, step: u64, event: EngineEvent) {
         let core = &mut self.core;
         match event {
-            EngineEvent::Admitted { id, at, cached_tokens, first, .. } => {
+            EngineEvent::Admitted { id, at, cached_tokens, fetched_tokens, first, .. } => {
                 if let Some(attempt) = core.flights.by_id_mut(id).filter(|_| first) {
                     attempt.admitted = Some(at);
                     attempt.cached_tokens = cached_tokens;
+                    attempt.fetched_tokens = fetched_tokens;
                 }
             }
             EngineEvent::FirstToken { id } => {
@@ -336,7 +339,7 @@ impl Fleet {
                 && record.first_token.is_some_and(|at| at <= record.end)
                 && record.output_tokens >= 1
                 && record.output_tokens <= flight.request.max_tokens
-                && record.cached_tokens < record.prompt_tokens,
+                && record.cached_tokens + record.fetched_tokens < record.prompt_tokens,
             "F2 life cycle: {record:?}"
         );
         core.ended.push(record);
@@ -397,6 +400,7 @@ fn record(flight: &InFlight, attempt: Option<&Attempt>, end: Nanos, outcome: Out
         end,
         prompt_tokens: request.prompt.len,
         cached_tokens: attempt.map_or(0, |attempt| attempt.cached_tokens),
+        fetched_tokens: attempt.map_or(0, |attempt| attempt.fetched_tokens),
         output_tokens: attempt.map_or(0, |attempt| attempt.produced),
         outcome,
         attempts: flight.attempts,

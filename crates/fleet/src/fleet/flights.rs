@@ -34,6 +34,8 @@ pub(crate) struct Attempt {
     pub(crate) number: u32,
     pub(crate) admitted: Option<Nanos>,
     pub(crate) cached_tokens: u32,
+    #[serde(default)]
+    pub(crate) fetched_tokens: u32,
     pub(crate) first_token: Option<Nanos>,
     pub(crate) first_token_step: u64,
     /// Tokens that events told of.
@@ -74,6 +76,7 @@ impl Flights {
             number,
             admitted: None,
             cached_tokens: 0,
+            fetched_tokens: 0,
             first_token: None,
             first_token_step: 0,
             produced: 0,

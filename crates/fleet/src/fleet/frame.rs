@@ -112,6 +112,7 @@ fn pill(sequence: SequenceView, flights: &Flights) -> Pill {
     Pill {
         prompt_tokens: sequence.prompt_tokens,
         cached_tokens: sequence.cached_tokens,
+        fetched_tokens: sequence.fetched_tokens,
         computed_tokens: sequence.computed_tokens.min(sequence.prompt_tokens),
         output_tokens: sequence.output_tokens,
         max_tokens: sequence.max_tokens,

@@ -3,6 +3,7 @@
 use super::{DecisionRecord, Fleet};
 use crate::config::FleetConfig;
 use crate::record::{Counts, ReplicaStats, RequestRecord};
+use crate::store::{KvStore, StoreStats};
 use servelab_engine::Nanos;
 use servelab_workload::{Source, Workload};
 
@@ -46,6 +47,11 @@ impl Fleet {
     /// Each replica's totals by now.
     pub fn replica_stats(&self) -> impl ExactSizeIterator<Item = ReplicaStats> + '_ {
         self.core.replicas.iter().map(|replica| replica.stats(self.core.now))
+    }
+
+    /// What the store has done so far; `None` without one.
+    pub fn store_stats(&self) -> Option<StoreStats> {
+        self.core.store.as_ref().map(KvStore::stats)
     }
 
     /// The latest decision about a request, if it is among the last 32.

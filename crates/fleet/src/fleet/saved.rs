@@ -6,6 +6,7 @@
 use super::routers::Policies;
 use super::{Core, Fleet, check};
 use crate::error::RestoreError;
+use crate::store::KvStore;
 use crate::telemetry::Reads;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -50,6 +51,9 @@ impl Fleet {
         }
         if core.index.is_some() != policies.reads().has(Reads::EVENTS) {
             return Err(RestoreError::Damaged("the policy and the KV index do not belong together".into()));
+        }
+        if core.store.as_ref().map(KvStore::config) != core.config.store.as_ref() {
+            return Err(RestoreError::Damaged("the store and its settings do not belong together".into()));
         }
         if !core.flights.requests.is_sound() || !core.flights.attempts.is_sound() {
             return Err(RestoreError::Damaged("places in flight are vacant and taken".into()));

@@ -2,7 +2,7 @@
 //!
 //! A priced step's end is known when it is planned. A run of k equal decode steps is one flight whose step boundaries follow
 //! from the cost model's closed form, so "how many steps are done by now" and "where does the step in progress end" are binary searches
-//! and nothing is simulated. An executed step's end is known once its driver has said what it took.
+//! and nothing is simulated. A fetch that ends while nothing runs wakes the replica; one that ends during a run cuts it, as an arrival would. An executed step's end is known once its driver has said what it took.
 
 use super::{Next, ReplicaModel};
 use crate::error::FleetError;
@@ -10,8 +10,8 @@ use crate::record::ReplicaStats;
 use crate::telemetry::PolledSignals;
 use serde::{Deserialize, Serialize};
 use servelab_engine::{
-    CostClock, CostModel, Engine, EngineConfig, EngineEvent, KvChange, Nanos, Picos, Prompt, Refusal, SequenceId,
-    SequenceRequest, StepOutput, StepPlan, StepWork,
+    BlockKey, CostClock, CostModel, Engine, EngineConfig, EngineEvent, KvChange, Nanos, Picos, Prompt, Refusal,
+    SequenceId, SequenceRequest, StepOutput, StepPlan, StepWork,
 };
 use servelab_spec::frame::StepFrame;
 use std::collections::VecDeque;
@@ -29,6 +29,9 @@ pub(crate) struct EngineReplica {
     charge_measured: bool,
     clock: CostClock,
     flight: Option<Flight>,
+    /// When a fetch ends, while all that is here waits for one.
+    #[serde(default)]
+    wake: Option<Nanos>,
     /// The result of an executed step, between execution and its virtual end.
     output: StepOutput,
     busy: Nanos,
@@ -72,10 +75,16 @@ impl EngineReplica {
             charge_measured,
             clock: CostClock::default(),
             flight: None,
+            wake: None,
             output: StepOutput::default(),
             busy: Nanos::ZERO,
             recent: VecDeque::new(),
         })
+    }
+
+    /// What computing tokens `from` to `to` of a prompt is charged, the steps they are in left out.
+    pub(crate) fn prefill_cost(&self, from: u32, to: u32) -> Picos {
+        self.cost.prefill(from, to.saturating_sub(from))
     }
 
     /// The step out for execution.
@@ -203,6 +212,7 @@ impl EngineReplica {
 impl ReplicaModel for EngineReplica {
     fn submit(&mut self, now: Nanos, request: SequenceRequest) -> Result<(), Refusal> {
         self.engine.admissible(&request)?;
+        self.wake = None;
         if self.engine.arrival_interrupts() {
             self.interrupt(now);
         }
@@ -210,25 +220,36 @@ impl ReplicaModel for EngineReplica {
     }
 
     fn start(&mut self, now: Nanos, max_repeat: u32) {
-        if self.flight.is_some() || self.engine.is_idle() {
+        // Asked again before anything has changed, the engine would say the same.
+        let sleeps = self.wake.is_some_and(|at| at > now);
+        if self.flight.is_some() || sleeps || self.engine.is_idle() {
             return;
         }
         let max_repeat = if self.executed { 1 } else { max_repeat };
-        let Some(plan) = self.engine.plan(now, max_repeat) else { return };
+        let Some(plan) = self.engine.plan(now, max_repeat) else {
+            self.wake = self.engine.next_fetch();
+            return;
+        };
         let cost = (!self.executed).then(|| self.cost.run(&plan.work, plan.repeat));
         let end = cost.map_or(Nanos::MAX, |cost| now + self.clock.preview(cost));
         self.flight = Some(Flight { start: now, cost, end });
+        if self.engine.fetch_interrupts()
+            && let Some(at) = self.engine.next_fetch()
+        {
+            self.interrupt(at);
+        }
     }
 
     fn next(&self) -> Next {
         match &self.flight {
-            None => Next::Idle,
+            None => self.wake.map_or(Next::Idle, Next::At),
             Some(flight) if flight.cost.is_none() => Next::Executing,
             Some(flight) => Next::At(flight.end),
         }
     }
 
     fn advance(&mut self, now: Nanos, events: &mut Vec<EngineEvent>) {
+        self.wake = None;
         let Some(Flight { start, cost: Some(cost), end }) = self.flight.take() else { return };
         debug_assert_eq!(now, end, "a step is committed at its end");
         if let Some(plan) = self.engine.in_flight() {
@@ -284,7 +305,8 @@ impl ReplicaModel for EngineReplica {
     }
 
     fn idles_beside_work(&self) -> bool {
-        self.flight.is_none() && !self.engine.is_idle()
+        let waits = self.wake.is_some_and(|at| self.engine.only_fetches(Nanos(at.0.saturating_sub(1))));
+        self.flight.is_none() && !self.engine.is_idle() && !waits
     }
 
     fn output(&self, id: SequenceId) -> &[u32] {
@@ -293,6 +315,10 @@ impl ReplicaModel for EngineReplica {
 
     fn drain_kv_changes(&mut self, changes: &mut Vec<KvChange>) {
         self.engine.drain_kv_changes(changes);
+    }
+
+    fn drain_filled(&mut self, keys: &mut Vec<BlockKey>) {
+        self.engine.drain_filled(keys);
     }
 
     fn cached_tokens(&self, prompt: &Prompt) -> u32 {
@@ -327,6 +353,7 @@ impl ReplicaModel for EngineReplica {
         ReplicaStats {
             prompt_tokens: stats.prompt_tokens,
             hit_tokens: stats.hit_tokens,
+            fetched_tokens: stats.fetched_tokens,
             busy: self.busy,
             kv_peak: share,
             steps: stats.steps,

@@ -127,7 +127,14 @@ impl ReplicaModel for ServerReplica {
             self.prompt_tokens += u64::from(job.prompt_tokens);
             self.serving.push(Served { job, start: now, end: now + job.service });
             let queued = now.since(job.arrived);
-            self.events.push(EngineEvent::Admitted { id: job.id, at: now, cached_tokens: 0, queued, first: true });
+            self.events.push(EngineEvent::Admitted {
+                id: job.id,
+                at: now,
+                cached_tokens: 0,
+                fetched_tokens: 0,
+                queued,
+                first: true,
+            });
         }
         self.peak_serving = self.peak_serving.max(self.serving.len() as u32);
         self.peak_waiting = self.peak_waiting.max(self.waiting.len() as u32);

@@ -166,7 +166,14 @@ impl ReplicaModel for TickReplica {
             self.totals.hit_tokens += u64::from(cached_tokens);
             self.totals.kv_peak = 1.0;
             let queued = now.since(job.arrived);
-            self.events.push(EngineEvent::Admitted { id: job.id, at: now, cached_tokens, queued, first: true });
+            self.events.push(EngineEvent::Admitted {
+                id: job.id,
+                at: now,
+                cached_tokens,
+                fetched_tokens: 0,
+                queued,
+                first: true,
+            });
         }
         self.totals.peak_waiting = self.totals.peak_waiting.max(self.waiting.len() as u32);
     }

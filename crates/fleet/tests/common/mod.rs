@@ -3,10 +3,11 @@
 
 use servelab_engine::{CostModel, EngineConfig, Nanos};
 use servelab_fleet::routing::registry;
+use servelab_fleet::store::StoreConfig;
 use servelab_fleet::telemetry::Reads;
 use servelab_fleet::{Fleet, FleetConfig, Poll, ReplicaStats, RequestRecord};
 use servelab_spec::catalog::{Family, ParamKind};
-use servelab_spec::experiment::{Coefficients, EngineSpec, MultiTenantSpec, PolicySpec, WorkloadSpec};
+use servelab_spec::experiment::{Coefficients, EngineSpec, FetchRule, MultiTenantSpec, PolicySpec, WorkloadSpec};
 use servelab_workload::Source;
 
 /// A cost model of a small model on a slow device; the odd digits leave remainders below a nanosecond.
@@ -63,6 +64,24 @@ pub fn policies() -> Vec<PolicySpec> {
 #[cfg(not(target_arch = "wasm32"))]
 pub fn any_policy() -> impl proptest::strategy::Strategy<Value = PolicySpec> {
     proptest::sample::select(policies())
+}
+
+/// Any store, with times like those of the steps of [`cost`].
+#[cfg(not(target_arch = "wasm32"))]
+pub fn stores() -> impl proptest::strategy::Strategy<Value = StoreConfig> {
+    use proptest::prelude::*;
+    let rule = prop_oneof![2 => Just(FetchRule::Cheaper), 2 => Just(FetchRule::Always), 1 => Just(FetchRule::Never)];
+    let total = prop_oneof![Just(0u64), 1_000u64..100_000];
+    (1u32..60, 0u64..40_000_000, 1_000u64..100_000, total, 1u32..40, rule).prop_map(
+        |(blocks, latency, link_bytes_per_s, total_bytes_per_s, token_bytes, fetch)| StoreConfig {
+            blocks,
+            latency: Nanos(latency),
+            link_bytes_per_s,
+            total_bytes_per_s,
+            token_bytes,
+            fetch,
+        },
+    )
 }
 
 /// Cases of a property over any policy: so many for each, on average, and not more than `most`.

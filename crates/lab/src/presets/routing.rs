@@ -2,19 +2,25 @@
 
 mod scale_out;
 mod stale_load;
+mod store;
 
 use super::{guess, preset, tenants, unguarded};
 use crate::report::findings::Gap;
 use crate::report::verdict::{Case, Judge};
 use crate::words::{count, digits, duration, percent};
-use scale_out::{scale_out, scale_out_honest};
+use scale_out::{scale_out, scale_out_fixes, scale_out_honest};
+use servelab_fleet::RequestRecord;
 use servelab_spec::catalog::PresetInfo;
 use servelab_spec::experiment::{EngineSpec, MultiTenantSpec, PolicySpec, RateUnit, SloSpec, Spec};
 use servelab_spec::report::Verdict;
 use stale_load::stale_load;
 
 pub(super) fn all() -> Vec<PresetInfo> {
-    vec![hot_tenant(), shared_prompts(), caches_shared(), scale_out(), scale_out_honest(), stale_load()]
+    let scaled = [scale_out(), scale_out_honest(), scale_out_fixes()];
+    let mut all = vec![hot_tenant(), shared_prompts(), caches_shared(), store::shared_store(), store::slow_link()];
+    all.extend(scaled);
+    all.push(stale_load());
+    all
 }
 
 pub(super) fn judge(name: &str) -> Option<Judge> {
@@ -24,6 +30,9 @@ pub(super) fn judge(name: &str) -> Option<Judge> {
         "caches-shared" => Some(how_often_computed),
         "scale-out" => Some(scale_out::why_worse),
         "scale-out-honest" => Some(scale_out::how_much_better),
+        "scale-out-fixes" => Some(scale_out::which_fix),
+        "shared-store" => Some(store::what_it_saves),
+        "slow-store" => Some(store::who_computes),
         "stale-load" => Some(stale_load::how_stale_load_does),
         _ => None,
     }
@@ -104,7 +113,7 @@ fn why_slow(case: &Case<'_>) -> Option<Verdict> {
     let slow = case.find(&PolicySpec::named("round_robin"))?;
     let fast = case.find(&PolicySpec::named("prefix_affinity"))?;
     let (round_robin, affinity) = (case.policy(slow), case.policy(fast));
-    let computed = round_robin.reuse.prompt_tokens - round_robin.reuse.hit_tokens;
+    let computed = round_robin.computed_tokens();
     // What one cache of unlimited size would have had, and round-robin computed.
     let again = case.report.workload.ceiling.hit_tokens.saturating_sub(round_robin.reuse.hit_tokens);
     let mostly_again = 2 * again > computed;
@@ -119,7 +128,7 @@ fn why_slow(case: &Case<'_>) -> Option<Verdict> {
         count(computed),
         percent(again as f64 / computed.max(1) as f64),
         affinity.label,
-        count(affinity.reuse.prompt_tokens - affinity.reuse.hit_tokens),
+        count(affinity.computed_tokens()),
         duration(affinity.ttft_s.mean),
         duration(round_robin.ttft_s.mean)
     );
@@ -141,7 +150,9 @@ fn how_often_computed(case: &Case<'_>) -> Option<Verdict> {
     // A prompt is its tenant's part and a short one of its own, so less than half from the cache is none of the shared part.
     let whole = |at: usize| {
         let anew = |cached: u32, prompt: u32| u64::from(cached) * 2 < u64::from(prompt);
-        case.records(at).iter().filter(|record| anew(record.cached_tokens, record.prompt_tokens)).count() as u64
+        let computed =
+            |record: &&RequestRecord| anew(record.cached_tokens + record.fetched_tokens, record.prompt_tokens);
+        case.records(at).iter().filter(computed).count() as u64
     };
     let used = |at: usize| case.policy(at).replicas.iter().filter(|replica| replica.assignments > 0).count() as u64;
     let (by_turns, at_home) = (whole(dealt), whole(kept));
@@ -152,8 +163,19 @@ fn how_often_computed(case: &Case<'_>) -> Option<Verdict> {
     };
     let times = |n: u64| if n == 1 { "once".to_owned() } else { format!("{} times", count(n)) };
     let of = case.policy(dealt).requests.total;
+    // What a store behind the replicas would change, where there could be one and there is none yet.
+    let stored = (case.spec.store.blocks == 0)
+        .then(|| case.variant(&[PolicySpec::named("round_robin")], &[("store.blocks", "1000")]))
+        .flatten();
+    let stored = stored.map_or_else(String::new, |variant| {
+        let fetches = variant.policy().store.map_or(0, |store| store.fetches);
+        format!(
+            "; with a store that all replicas share, round-robin too would have had the rest fetched, {}",
+            times(fetches)
+        )
+    });
     let because = format!(
-        "Round-robin sent the {} requests to {} replicas and the shared prompt was computed {}; the other {} found it in their replica's cache. {} sent them to {}, and it was computed {}.",
+        "Round-robin sent the {} requests to {} replicas and the shared prompt was computed {}; the other {} found it in their replica's cache. {} sent them to {}, and it was computed {}{stored}.",
         count(of),
         used(dealt),
         times(by_turns),

@@ -185,8 +185,8 @@ fn why(first: &PolicyReport, last: &PolicyReport, report: &Report, gap: &Gap) ->
             "It reused {high} of the prompt tokens where {} reused {low}{}, so its replicas computed {} prompt tokens instead of {}.",
             last.label,
             ceiling(report),
-            count(first.reuse.prompt_tokens - first.reuse.hit_tokens),
-            count(last.reuse.prompt_tokens - last.reuse.hit_tokens)
+            count(first.computed_tokens()),
+            count(last.computed_tokens())
         ));
     }
     let (mine, theirs) = (digits(first.imbalance.uncached_tokens), digits(last.imbalance.uncached_tokens));

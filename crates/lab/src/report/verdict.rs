@@ -19,7 +19,7 @@ pub(crate) struct Case<'a> {
     pub(crate) preset: PresetInfo,
     pub(crate) spec: &'a Spec,
     pub(crate) report: &'a Report,
-    stage: &'a Stage,
+    pub(super) stage: &'a Stage,
 }
 
 /// The verdict of a finished run.

@@ -119,6 +119,7 @@ impl Session {
             story.ttft_s = record.ttft().map(Nanos::as_secs);
             story.itl_s = record.itl_s();
             story.cached_tokens = record.cached_tokens;
+            story.fetched_tokens = record.fetched_tokens;
             story.output_tokens = record.output_tokens;
             tokens.clone_from(&record.output);
             if let Outcome::Rejected { code } = record.outcome {

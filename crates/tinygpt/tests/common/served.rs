@@ -38,6 +38,7 @@ pub fn settings() -> [(&'static str, EngineConfig); 3] {
         end_of_text: 257,
         adapter_slots: 0,
         kv_changes: false,
+        write_through: false,
     };
     let plain =
         EngineConfig { blocks: 96, token_budget: 512, chunked_prefill: false, prefix_cache: false, ..full.clone() };

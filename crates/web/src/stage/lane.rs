@@ -128,7 +128,8 @@ impl PillNode {
             request: pill.request,
             tenant: pill.tenant,
             width: scale.width(pill.prompt_tokens).round() as u16,
-            cached: share(pill.cached_tokens),
+            // What was fetched is as solid as what was there: neither is computed.
+            cached: share(pill.cached_tokens + pill.fetched_tokens),
             computed: share(pill.computed_tokens),
             tail: if tails { (f64::from(pill.output_tokens) * scale.output * 10.0).round() as u16 } else { 0 },
             attempt: pill.attempt,

@@ -1,6 +1,6 @@
 //! Sentences of the results: table, charts, devices.
 
-use crate::format::{duration, number, percent, whole};
+use crate::format::{bytes, duration, number, percent, whole};
 use servelab_spec::Report;
 use servelab_spec::experiment::SloSpec;
 use servelab_spec::protocol::DeviceReport;
@@ -19,8 +19,22 @@ pub(crate) fn of(part: &str, whole: &str) -> String {
     format!("{part} / {whole}")
 }
 
-pub(crate) fn cached_of(cached: &str, prompt: &str) -> String {
-    format!("{prompt} tokens, {cached} from cache")
+pub(crate) fn cached_of(cached: u32, fetched: u32, prompt: u32) -> String {
+    let (cached, prompt) = (whole(cached.into()), whole(prompt.into()));
+    format!("{prompt} tokens, {cached} from cache{}", super::and_fetched(fetched))
+}
+
+pub(crate) fn and_fetched(fetched: u32) -> String {
+    if fetched > 0 { format!(", {} fetched", whole(fetched.into())) } else { String::new() }
+}
+
+pub(crate) fn fetched(tokens: u32) -> String {
+    format!("{} more were fetched from the shared store.", whole(tokens.into()))
+}
+
+/// Bytes that fetches moved.
+pub(crate) fn moved(moved: u64) -> String {
+    format!("{} moved", bytes(moved as f64))
 }
 
 pub(crate) fn good_of(good: u64, total: u64) -> String {

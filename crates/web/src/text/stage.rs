@@ -26,11 +26,12 @@ pub(crate) fn request_name(request: u32) -> String {
 pub(crate) fn pill_label(pill: &Pill) -> String {
     let attempt = if pill.attempt > 1 { format!(", attempt {}", pill.attempt) } else { String::new() };
     format!(
-        "{}, tenant {}{attempt}: {} prompt tokens, {} from cache",
+        "{}, tenant {}{attempt}: {} prompt tokens, {} from cache{}",
         request_name(pill.request),
         tenant_letter(pill.tenant),
         pill.prompt_tokens,
-        pill.cached_tokens
+        pill.cached_tokens,
+        super::and_fetched(pill.fetched_tokens)
     )
 }
 

@@ -24,6 +24,7 @@ pub(super) fn Controls() -> impl IntoView {
                 <Group title=text::GROUP_WORKLOAD keys=|key| key.starts_with("workload.") open=true />
                 <Group title=text::GROUP_ENGINE keys=|key| key.starts_with("engine.") open=false />
                 <Group title=text::GROUP_SIGNALS keys=|key| key.starts_with("routing.") open=false note=text::SIGNALS_NOTE />
+                <Group title=text::GROUP_STORE keys=|key| key.starts_with("store.") open=false note=text::STORE_NOTE />
                 <Group title=text::GROUP_EVENTS keys=|key| key.starts_with("events.") open=false note=text::EVENTS_NOTE />
                 <Group title=text::GROUP_SLO keys=|key| key.starts_with("slo.") open=false />
             </div>

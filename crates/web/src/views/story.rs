@@ -66,7 +66,7 @@ fn Told(story: Arc<RequestStory>) -> impl IntoView {
             {fact(text::ARRIVED_AT, clock(story.arrival_s))}
             {fact(text::COL_TTFT, story.ttft_s.map_or_else(|| "–".into(), duration))}
             {fact(text::COL_ITL, story.itl_s.map_or_else(|| "–".into(), duration))}
-            {fact(text::PROMPT_TOKENS, text::cached_of(&whole(story.cached_tokens.into()), &whole(story.prompt_tokens.into())))}
+            {fact(text::PROMPT_TOKENS, text::cached_of(story.cached_tokens, story.fetched_tokens, story.prompt_tokens))}
             {fact(text::OUTPUT_TOKENS, whole(story.output_tokens.into()))}
         </dl>
         <h3>{text::WHY}</h3>

@@ -137,8 +137,9 @@ fn Told(story: Arc<RequestStory>, policy: u32) -> impl IntoView {
     let head = story.replica.map(|replica| text::went_to(replica, (routers > 1).then_some(story.router)));
     let expected = story.replica.map(|_| text::expected_and_found(story.expected_tokens, story.cached_tokens));
     let missed = warmer(&story).map(|(replica, tokens)| text::warmer(replica, tokens));
+    let fetched = (story.fetched_tokens > 0).then(|| text::fetched(story.fetched_tokens));
     let cost = story.ttft_s.map(|ttft| {
-        let computed = story.prompt_tokens.saturating_sub(story.cached_tokens);
+        let computed = story.prompt_tokens.saturating_sub(story.cached_tokens + story.fetched_tokens);
         text::request_cost(
             &duration(ttft),
             story.queue_s.map(duration),
@@ -154,7 +155,7 @@ fn Told(story: Arc<RequestStory>, policy: u32) -> impl IntoView {
         </p>
         {(!story.offers.is_empty()).then(|| view! { <Offers story=story.clone() compares=compares /> })}
         <p class="why-words" data-testid="why-cost">
-            {[expected, missed, cost].into_iter().flatten().collect::<Vec<_>>().join(" ")}
+            {[expected, missed, fetched, cost].into_iter().flatten().collect::<Vec<_>>().join(" ")}
         </p>
         <p class="muted param-help">{text::arrived(&clock(story.arrival_s), &story.tenant)}</p>
     }

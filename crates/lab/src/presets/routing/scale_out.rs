@@ -46,6 +46,23 @@ pub(super) fn scale_out_honest() -> PresetInfo {
     guess(preset("scale-out-honest", "From two to eight, honestly ready", question, spec(true)), ask, &options)
 }
 
+/// A store for the prompts of all tenants, as large as 40 GB of host memory, on links of 25 Gbit/s.
+const STORE: [(&str, &str); 2] = [("store.blocks", "20000"), ("store.link_gb_per_s", "3.125")];
+const HONEST: (&str, &str) = ("events.honest_readiness", "on");
+
+pub(super) fn scale_out_fixes() -> PresetInfo {
+    let mut spec = spec(false);
+    spec.policies = vec![PolicySpec::named("round_robin"), PolicySpec::named("prefix_affinity")];
+    let ask = "Round-robin's mean TTFT rises when six empty replicas join two warm ones. Which one change brings it down most?";
+    let options = [
+        "Affinity with a guard instead of round-robin",
+        "A shared store behind the replicas' caches",
+        "Honest readiness: no requests before a replica can serve",
+    ];
+    let question = "Two replicas to eight made TTFT worse: which of three fixes helps how much?";
+    guess(preset("scale-out-fixes", "From two to eight: three fixes", question, spec), ask, &options)
+}
+
 /// A policy before and after.
 struct Change {
     before: f64,
@@ -68,7 +85,9 @@ fn change(case: &Case<'_>, at: usize) -> Option<Change> {
     let settled = Nanos(join.0 / 2);
     let records = case.records(at);
     let of = |from: Nanos, to: Nanos| records.iter().filter(move |r| r.arrival >= from && r.arrival < to);
-    let computed = |from, to| of(from, to).map(|r| u64::from(r.prompt_tokens - r.cached_tokens)).sum::<u64>() as f64;
+    let computed = |from, to| {
+        of(from, to).map(|r| u64::from(r.prompt_tokens - r.cached_tokens - r.fetched_tokens)).sum::<u64>() as f64
+    };
     let (n_before, n_after) = (of(settled, join).count() as f64, of(join, Nanos::MAX).count() as f64);
     let again = (computed(join, Nanos::MAX) - computed(settled, join) / n_before.max(1.0) * n_after).max(0.0);
     let early = of(join, warm).filter(|r| r.replica.is_some_and(|replica| replica >= case.spec.replicas));
@@ -131,4 +150,33 @@ pub(super) fn how_much_better(case: &Case<'_>) -> Option<Verdict> {
         count(affine.again as u64)
     );
     Some(Verdict { option, because })
+}
+
+/// Each fix alone, and all of them, against round-robin as it is. The run itself has affinity; the others are the same spec with their settings changed.
+pub(super) fn which_fix(case: &Case<'_>) -> Option<Verdict> {
+    let (turns, affine) = (PolicySpec::named("round_robin"), PolicySpec::named("prefix_affinity"));
+    let before = change(case, case.find(&turns)?)?;
+    let affinity = change(case, case.find(&affine)?)?.after;
+    let after = |policy: &PolicySpec, changes: &[(&str, &str)]| {
+        let variant = case.variant(std::slice::from_ref(policy), changes)?;
+        Some(change(&variant.case()?, 0)?.after)
+    };
+    let store = after(&turns, &STORE)?;
+    let honest = after(&turns, &[HONEST])?;
+    let all = after(&affine, &[STORE[0], STORE[1], HONEST])?;
+    let fixes = [affinity, store, honest];
+    let (option, _) = fixes.iter().enumerate().min_by(|a, b| a.1.total_cmp(b.1))?;
+    let because = format!(
+        "Round-robin's mean TTFT went from {} before the six joined to {} after, for {} of waiting at replicas that could not serve and {} of computing prompts again. Instead of {} it would have been {} with affinity and its guard, {} with a shared store, {} with honest readiness, and {} with all three.",
+        duration(before.before),
+        duration(before.after),
+        duration(before.unready),
+        duration(before.again_s),
+        duration(before.after),
+        duration(affinity),
+        duration(store),
+        duration(honest),
+        duration(all)
+    );
+    Some(Verdict { option: option as u32, because })
 }

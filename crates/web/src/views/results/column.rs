@@ -18,7 +18,7 @@ pub(super) enum Better {
 }
 
 /// The columns in the order of the table.
-pub(super) const COLUMNS: [Column; 12] = [
+pub(super) const COLUMNS: [Column; 13] = [
     Column { value: |p| p.ttft_s.p50, better: Better::Low, bar: true },
     Column { value: |p| p.ttft_s.p95, better: Better::Low, bar: false },
     Column { value: |p| p.ttft_s.p99, better: Better::Low, bar: false },
@@ -31,7 +31,11 @@ pub(super) const COLUMNS: [Column; 12] = [
     Column { value: |p| p.imbalance.uncached_tokens, better: Better::Low, bar: false },
     Column { value: |p| p.kv_peak, better: Better::Neither, bar: true },
     Column { value: |p| p.preemptions as f64, better: Better::Low, bar: false },
+    Column { value: |p| p.store.map_or(0.0, |store| store.ratio), better: Better::Neither, bar: true },
 ];
+
+/// The column of what came from a store behind the replicas: the last one, shown when there is a store.
+pub(super) const FETCHED: usize = COLUMNS.len() - 1;
 
 /// Columns of TTFT, which is what policies are compared in request by request.
 pub(super) const TTFT: std::ops::Range<usize> = 0..3;

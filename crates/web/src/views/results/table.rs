@@ -1,6 +1,6 @@
 //! The table: a row per policy, sorted by any column, the best value of each bold.
 
-use super::column::{Better, COLUMNS, Sort, TIMES, TTFT, best, order, within_noise};
+use super::column::{Better, COLUMNS, FETCHED, Sort, TIMES, TTFT, best, order, within_noise};
 use crate::format::{Unit, percent, whole};
 use crate::state::App;
 use crate::text;
@@ -19,11 +19,15 @@ pub(super) fn Table(report: Arc<Report>) -> impl IntoView {
     let ttft = Unit::of(policies.iter().flat_map(|p| [p.ttft_s.p50, p.ttft_s.p95, p.ttft_s.p99]));
     let itl = Unit::of(policies.iter().flat_map(|p| [p.itl_s.p50, p.itl_s.p95]));
     let slo = report.spec.slo;
+    let stored = policies.iter().any(|policy| policy.store.is_some());
     let rows = {
         let report = report.clone();
         move || {
             let policies = &report.policies;
-            order(policies, sort.get()).into_iter().map(|at| row(at, &policies[at], policies, ttft, itl)).collect_view()
+            order(policies, sort.get())
+                .into_iter()
+                .map(|at| row(at, &policies[at], policies, ttft, itl, stored))
+                .collect_view()
         }
     };
     let ceiling = report.workload.ceiling;
@@ -47,6 +51,7 @@ pub(super) fn Table(report: Arc<Report>) -> impl IntoView {
                         <th colspan="2" scope="colgroup" title=text::DEF_IMBALANCE>{text::COL_IMBALANCE}<span class="muted">{text::COL_IMBALANCE_UNIT}</span></th>
                         <Head column=10 name=text::COL_KV unit="" title=text::DEF_KV tall=true />
                         <Head column=11 name=text::COL_PREEMPTIONS unit="" title=text::DEF_PREEMPTIONS tall=true />
+                        {stored.then(|| view! { <Head column=FETCHED name=text::COL_FETCHED unit=text::COL_REUSE_UNIT title=text::DEF_FETCHED tall=true /> })}
                     </tr>
                     <tr>
                         <Head column=0 name="p50" of=text::COL_TTFT />
@@ -67,7 +72,7 @@ pub(super) fn Table(report: Arc<Report>) -> impl IntoView {
                             {percent(ceiling.ratio)}
                             <span class="cell-note">{text::of(&whole(ceiling.hit_tokens), &whole(ceiling.prompt_tokens))}</span>
                         </td>
-                        <td colspan="4"></td>
+                        <td colspan=if stored { "5" } else { "4" }></td>
                     </tr>
                 </tfoot>
             </table>
@@ -135,7 +140,7 @@ fn Head(
 }
 
 /// Every column in a sentence.
-fn meanings(slo: &SloSpec) -> [(&'static str, String); 8] {
+fn meanings(slo: &SloSpec) -> [(&'static str, String); 9] {
     [
         (text::COL_TTFT, text::DEF_TTFT.into()),
         (text::COL_ITL, text::DEF_ITL.into()),
@@ -145,12 +150,21 @@ fn meanings(slo: &SloSpec) -> [(&'static str, String); 8] {
         (text::COL_IMBALANCE, text::DEF_IMBALANCE.into()),
         (text::COL_KV, text::DEF_KV.into()),
         (text::COL_PREEMPTIONS, text::DEF_PREEMPTIONS.into()),
+        (text::COL_FETCHED, text::DEF_FETCHED.into()),
     ]
 }
 
-fn row(at: usize, policy: &PolicyReport, all: &[PolicyReport], ttft: Unit, itl: Unit) -> impl IntoView + use<> {
+fn row(
+    at: usize,
+    policy: &PolicyReport,
+    all: &[PolicyReport],
+    ttft: Unit,
+    itl: Unit,
+    stored: bool,
+) -> impl IntoView + use<> {
     let finished = policy.requests.finished > 0;
-    let cells = COLUMNS.iter().enumerate().map(|(index, column)| {
+    let shown = COLUMNS.iter().enumerate().filter(|(index, _)| stored || *index != FETCHED);
+    let cells = shown.map(|(index, column)| {
         let value = (column.value)(policy);
         let words = match index {
             0..=2 if finished => ttft.show(value),
@@ -158,7 +172,7 @@ fn row(at: usize, policy: &PolicyReport, all: &[PolicyReport], ttft: Unit, itl: 
             0..=4 => "–".to_owned(),
             5 => format!("{value:.1}"),
             6 => format!("{value:.2}"),
-            7 | 10 => percent(value),
+            7 | 10 | FETCHED => percent(value),
             11 => whole(policy.preemptions),
             _ => format!("{value:.2}"),
         };
@@ -167,12 +181,13 @@ fn row(at: usize, policy: &PolicyReport, all: &[PolicyReport], ttft: Unit, itl: 
             0 => policy.versus_best.as_ref().map(text::versus_best),
             6 => Some(text::good_of(policy.goodput.good, policy.requests.total)),
             7 => Some(text::of(&whole(policy.reuse.hit_tokens), &whole(policy.reuse.prompt_tokens))),
+            FETCHED => policy.store.map(|store| text::moved(store.bytes)),
             _ => None,
         };
         let winner = best(all, column).is_some_and(|best| best == value) && (!TIMES.contains(&index) || finished);
         let largest = all.iter().map(column.value).fold(0.0, f64::max);
         // Shares are drawn against the whole, amounts against the largest in the column.
-        let whole_bar = if matches!(index, 7 | 10) { 1.0 } else { largest };
+        let whole_bar = if matches!(index, 7 | 10 | FETCHED) { 1.0 } else { largest };
         let share = if whole_bar > 0.0 { (value / whole_bar).clamp(0.0, 1.0) } else { 0.0 };
         let bar = column.bar.then(|| view! { <span class="bar" aria-hidden="true"><span class="bar-fill" style:width=format!("{:.1}%", share * 100.0)></span></span> });
         let reuse = (index == 7).then(|| {
