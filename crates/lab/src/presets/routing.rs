@@ -148,12 +148,8 @@ fn caches_shared() -> PresetInfo {
 fn how_often_computed(case: &Case<'_>) -> Option<Verdict> {
     let (dealt, kept) = (case.find(&PolicySpec::named("round_robin"))?, case.find(&unguarded())?);
     // A prompt is its tenant's part and a short one of its own, so less than half from the cache is none of the shared part.
-    let whole = |at: usize| {
-        let anew = |cached: u32, prompt: u32| u64::from(cached) * 2 < u64::from(prompt);
-        let computed =
-            |record: &&RequestRecord| anew(record.cached_tokens + record.fetched_tokens, record.prompt_tokens);
-        case.records(at).iter().filter(computed).count() as u64
-    };
+    let anew = |record: &&RequestRecord| (record.cached_tokens + record.fetched_tokens) * 2 < record.prompt_tokens;
+    let whole = |at: usize| case.records(at).iter().filter(anew).count() as u64;
     let used = |at: usize| case.policy(at).replicas.iter().filter(|replica| replica.assignments > 0).count() as u64;
     let (by_turns, at_home) = (whole(dealt), whole(kept));
     let option = match by_turns {
@@ -164,18 +160,18 @@ fn how_often_computed(case: &Case<'_>) -> Option<Verdict> {
     let times = |n: u64| if n == 1 { "once".to_owned() } else { format!("{} times", count(n)) };
     let of = case.policy(dealt).requests.total;
     // What a store behind the replicas would change, where there could be one and there is none yet.
-    let stored = (case.spec.store.blocks == 0)
-        .then(|| case.variant(&[PolicySpec::named("round_robin")], &[("store.blocks", "1000")]))
-        .flatten();
-    let stored = stored.map_or_else(String::new, |variant| {
-        let fetches = variant.policy().store.map_or(0, |store| store.fetches);
-        format!(
-            "; with a store that all replicas share, round-robin too would have had the rest fetched, {}",
-            times(fetches)
-        )
+    let none = case.spec.store.blocks == 0;
+    let stored = none.then(|| case.variant(&[PolicySpec::named("round_robin")], &[("store.blocks", "1000")])).flatten();
+    let stored = stored.as_ref().and_then(|variant| {
+        let computed = variant.case()?.records(0).iter().filter(anew).count() as u64;
+        let fetched = times(variant.policy().store?.fetches);
+        let computed = times(computed);
+        Some(format!("; with a store that all replicas share, round-robin would have computed it {computed} and fetched it {fetched}"))
     });
+    let (stored, found) =
+        (stored.unwrap_or_default(), if none { "found it in their replica's cache" } else { "found or fetched it" });
     let because = format!(
-        "Round-robin sent the {} requests to {} replicas and the shared prompt was computed {}; the other {} found it in their replica's cache. {} sent them to {}, and it was computed {}{stored}.",
+        "Round-robin sent the {} requests to {} replicas and the shared prompt was computed {}; the other {} {found}. {} sent them to {}, and it was computed {}{stored}.",
         count(of),
         used(dealt),
         times(by_turns),
