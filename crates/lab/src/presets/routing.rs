@@ -166,7 +166,7 @@ fn how_often_computed(case: &Case<'_>) -> Option<Verdict> {
         let computed = variant.case()?.records(0).iter().filter(anew).count() as u64;
         let fetched = times(variant.policy().store?.fetches);
         let computed = times(computed);
-        Some(format!("; with a store that all replicas share, round-robin would have computed it {computed} and fetched it {fetched}"))
+        Some(format!("; with a store that all replicas share, round-robin would have computed it {computed} and fetched it {fetched} (it is there once the first has computed it)"))
     });
     let (stored, found) =
         (stored.unwrap_or_default(), if none { "found it in their replica's cache" } else { "found or fetched it" });
