@@ -17,7 +17,7 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Run an experiment at every value of one or two settings, with several seeds.
     Sweep(SweepArgs),
-    /// Put the shards of a sweep together.
+    /// Put the shards of a sweep or of a search for knees together.
     Merge(MergeArgs),
     /// Find the highest rate at which each policy keeps the limits, per replica.
     Knee(KneeArgs),
@@ -88,10 +88,10 @@ pub(crate) struct SweepArgs {
     #[arg(long = "chart", value_name = "FIGURE=FILE.svg")]
     pub(crate) charts: Vec<String>,
     /// The policy of maps, counted from 0 in the order of the experiment.
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub(crate) policy: u32,
+    #[arg(long, value_name = "N", requires = "charts")]
+    pub(crate) policy: Option<u32>,
     /// Maps show that policy less this one.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", requires = "charts")]
     pub(crate) against: Option<u32>,
     /// Run only every n-th cell from the k-th; `merge` puts shards together.
     #[arg(long, value_name = "K/N")]
@@ -107,6 +107,12 @@ pub(crate) struct KneeArgs {
     /// Searches for every policy, each with a seed of its own. A single one has no error band.
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub(crate) seeds: u32,
+    /// Run only every n-th search from the k-th; `merge` puts shards together.
+    #[arg(long, value_name = "K/N")]
+    pub(crate) shard: Option<String>,
+    /// Draw goodput and TTFT p95 against the offered rate into a file, every policy's knee marked.
+    #[arg(long, value_name = "FILE.svg")]
+    pub(crate) chart: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) spread: Spread,
 }

@@ -35,7 +35,7 @@ pub(crate) fn write(report: &Report, out: &mut impl Write) -> Result<(), Failure
     if report.policies.iter().any(|policy| policy.versus_best.is_some()) {
         writeln!(
             out,
-            "\n{VERSUS}: mean TTFT per request − that of the lowest median, in brackets where it is within noise"
+            "\n{VERSUS}: mean TTFT per request − that of the lowest mean, in brackets where it is within noise"
         )?;
     }
     if !report.findings.is_empty() {
@@ -105,7 +105,7 @@ const COLUMNS: [Column; 21] = [
     ("preempted", |p| Some(p.preemptions.to_string())),
 ];
 
-/// Mean difference in TTFT to the policy with the lowest median; of one policy alone there is none.
+/// Mean difference in TTFT to the policy with the lowest mean; of one policy alone there is none.
 const VERSUS: &str = "− best";
 
 /// Of a fleet with a store behind it: prompt tokens fetched ÷ prompt tokens, what that moved, and how long all fetches took together.

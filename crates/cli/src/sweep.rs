@@ -7,7 +7,7 @@ use crate::spread::spread;
 use crate::table::Table;
 use crate::{Failure, failed, source};
 use servelab_lab::chart::draw_sweep;
-use servelab_lab::sweep::{Plan, say};
+use servelab_lab::sweep::{Plan, findings, say};
 use servelab_lab::words;
 use servelab_spec::SCHEMA_VERSION;
 use servelab_spec::csv::sweep_csv;
@@ -57,7 +57,7 @@ pub(crate) fn sweep(args: &SweepArgs, out: &mut impl Write) -> Result<(), Failur
 }
 
 /// Pixels of a chart: those of a run's, unless one asks otherwise there.
-const SIZE: (u32, u32) = (960, 480);
+pub(crate) const SIZE: (u32, u32) = (960, 480);
 
 fn chart<'a>(args: &SweepArgs, plan: &Plan, text: &'a str) -> Result<(SweepChartRequest, &'a str), Failure> {
     let parts = text.split_once('=').filter(|(_, file)| !file.is_empty());
@@ -68,7 +68,8 @@ fn chart<'a>(args: &SweepArgs, plan: &Plan, text: &'a str) -> Result<(SweepChart
         return Err(Failure::Request(format!("--chart {text}: {accepted}")));
     };
     let (width, height) = SIZE;
-    let request = SweepChartRequest { figure, policy: args.policy, against: args.against, width, height, dark: false };
+    let policy = args.policy.unwrap_or(0);
+    let request = SweepChartRequest { figure, policy, against: args.against, width, height, dark: false };
     // Drawing nothing finds every fault of the request.
     draw_sweep(&request, &plan.report(vec![])).map_err(|error| Failure::Request(error.to_string()))?;
     Ok((request, file))
@@ -123,6 +124,9 @@ const SHOWN: [Figure; 6] = [
     Figure::ImbalanceAssignments,
 ];
 
+/// The figures that sentences under the table are about.
+const SAID: [Figure; 2] = [Figure::TtftP95S, Figure::GoodputPerS];
+
 fn summary(report: &SweepReport, out: &mut Vec<u8>) -> Result<(), Failure> {
     let (sweep, cells) = (&report.sweep, report.cells.len());
     writeln!(
@@ -160,6 +164,10 @@ fn summary(report: &SweepReport, out: &mut Vec<u8>) -> Result<(), Failure> {
             writeln!(out, "Differences are paired on the same arrivals, in brackets where they are within noise.")?;
         }
     }
+    writeln!(out)?;
+    for finding in SAID.iter().flat_map(|&figure| findings(report, figure)) {
+        writeln!(out, "{finding}")?;
+    }
     Ok(())
 }
 
@@ -167,8 +175,12 @@ fn summary(report: &SweepReport, out: &mut Vec<u8>) -> Result<(), Failure> {
 fn cell(figure: Figure, band: Option<Band>) -> String {
     let Some(band) = band else { return "–".into() };
     let mean = say(figure, band.mean);
-    match band.high {
-        Some(high) => format!("{mean} ± {}", say(figure, high - band.mean)),
+    match band.low.zip(band.high) {
+        Some((low, high)) => {
+            // What no run can give is no part of the interval: a share above 1, a time below 0.
+            let half = (figure.possible(high) - band.mean).max(band.mean - figure.possible(low));
+            format!("{mean} ± {}", say(figure, half))
+        }
         None => mean,
     }
 }

@@ -80,7 +80,7 @@ fn shards_merged_are_the_whole_whatever_the_number_of_jobs() {
         &other,
     ]);
     let mixed = refused(&["merge", &files[0], &other], 2);
-    assert!(mixed.contains("other.json: of another sweep"), "{mixed}");
+    assert!(mixed.contains("other.json: of another one"), "{mixed}");
 }
 
 #[test]
@@ -138,6 +138,7 @@ fn charts_are_written() {
     assert!(with(&["--chart", "luck=x.svg"]).contains("ttft_p95_s"));
     assert!(with(&["--chart", "reuse"]).contains("FIGURE=FILE.svg"));
     assert!(with(&["--chart", "reuse=x.svg", "--policy", "3"]).contains("0 to 2"));
+    assert!(with(&["--policy", "1"]).contains("--chart"), "a policy for maps that nobody draws");
 }
 
 #[test]
@@ -209,6 +210,30 @@ fn the_knee_is_found_on_any_number_of_cores() {
     ]);
     assert!(never.contains("1 at no rate within the limits"), "{never}");
     assert!(refused(&["knee", "book-trace"], 2).contains("workload.rate"));
+}
+
+#[test]
+fn shards_of_a_knee_are_merged_and_drawn() {
+    let folder = scratch("knee-shards");
+    let file = |name: &str| folder.join(name).display().to_string();
+    let knee = |more: &[&str]| {
+        let args =
+            ["knee", "multi-tenant", "--set", "workload.requests=40", "--set", "policies=round_robin,least_tokens"];
+        args.iter().chain(&["--seeds", "2"]).chain(more).map(|&arg| arg.to_owned()).collect::<Vec<_>>()
+    };
+    let chart = file("knee.svg");
+    let whole = run(knee(&["--format", "json", "--chart", &chart]));
+    let drawn = std::fs::read_to_string(&chart).unwrap();
+    assert!(drawn.starts_with("<svg") && drawn.contains("knee_goodput-title") && drawn.contains("knee_ttft_p95-title"));
+    let parts = [file("1.json"), file("2.json")];
+    for (at, part) in parts.iter().enumerate() {
+        run(knee(&["--shard", &format!("{}/2", at + 1), "--out", part]));
+    }
+    assert_eq!(text(&["merge", &parts[1], &parts[0], "--format", "json"]), whole);
+    let missing = refused(&["merge", &parts[0]], 2);
+    assert!(missing.contains("2 of 4 trials are missing") && missing.contains("shard 2/2"), "{missing}");
+    let table = run(knee(&[]));
+    assert!(table.contains("requests/s per replica"), "{table}");
 }
 
 /// Lines of the README's code blocks in which the program is called, as they stand there.

@@ -23,6 +23,7 @@
 
 pub mod axis;
 mod heat;
+mod knee;
 pub mod palette;
 mod plot;
 mod ramp;
@@ -31,6 +32,7 @@ mod series;
 pub mod svg;
 mod sweep;
 
+pub use knee::{draw as draw_knee, draw_both as draw_knees};
 pub use series::Lane;
 pub use sweep::draw as draw_sweep;
 
@@ -93,12 +95,16 @@ pub(crate) struct Picture {
     pub(crate) y_unit: Unit,
     /// The y axis ends here even if no point reaches it.
     pub(crate) y_at_least: f64,
+    /// The y axis ends here even if points lie beyond, which then leave the picture; no end of its own when infinite.
+    pub(crate) y_at_most: f64,
     /// The x axis where it does not start at zero; it can not be zoomed then.
     pub(crate) extent: Option<Extent>,
     pub(crate) ribbons: Vec<Ribbon>,
     pub(crate) strokes: Vec<Stroke>,
     /// A limit drawn as a thin line: horizontal or vertical, its value in seconds, its words.
     pub(crate) limit: Option<(Direction, f64, String)>,
+    /// Values of the x axis that matter to one series each.
+    pub(crate) marks: Vec<Mark>,
     /// Words shown when there is no point.
     pub(crate) empty: &'static str,
 }
@@ -117,6 +123,13 @@ pub(crate) struct Extent {
 pub(crate) struct Ribbon {
     pub(crate) lane: usize,
     pub(crate) points: Vec<(f64, f64, f64)>,
+}
+
+/// A value of the x axis, marked in the colour and dash of its series.
+pub(crate) struct Mark {
+    pub(crate) lane: usize,
+    pub(crate) x: f64,
+    pub(crate) words: String,
 }
 
 /// Which way a limit line runs.

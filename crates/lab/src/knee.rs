@@ -4,6 +4,12 @@
 //! threads; a worker can run a probe in slices. All trials share one grid, anchored at the rate that the fleet could serve without any
 //! reuse, so their curves can be averaged.
 
+mod findings;
+mod merge;
+
+pub use findings::findings;
+pub use merge::merge;
+
 use crate::error::RunError;
 use crate::session::Session;
 use crate::sweep::band;

@@ -121,7 +121,12 @@ fn policy_report(spec: &Spec, stage: &Stage, run: &Run, policy: &PolicySpec) -> 
         }
     }
     let sum = |count: fn(&ReplicaStats) -> u64| replicas.iter().map(count).sum::<u64>();
-    let even = |count: fn(&ReplicaStats) -> u64| max_over_mean(&replicas.iter().map(count).collect::<Vec<_>>());
+    // One that joined on the way and got nothing was there for none of the requests, or for the last few: it says nothing of how they were spread.
+    let served = |(at, replica): &(usize, &ReplicaStats)| *at < spec.replicas as usize || replica.assignments > 0;
+    let serving: Vec<&ReplicaStats> = replicas.iter().enumerate().filter(served).map(|(_, replica)| replica).collect();
+    let even = |count: fn(&ReplicaStats) -> u64| {
+        max_over_mean(&serving.iter().map(|replica| count(replica)).collect::<Vec<_>>())
+    };
     let e2e = |record: &RequestRecord| {
         (record.outcome == Outcome::Finished).then(|| record.end.since(record.arrival).as_secs())
     };

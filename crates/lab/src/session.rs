@@ -31,6 +31,9 @@ use servelab_spec::report::Report;
 use servelab_spec::validate::SpecError;
 use servelab_workload::{Source, Survey, Workload};
 
+/// Requests read between two words on how far reading is: some tenths of a second in a browser.
+const TELL_EVERY: u64 = 1 << 15;
+
 /// How far a run has come.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Progress {
@@ -102,12 +105,20 @@ impl Session {
     /// # Errors
     /// When the spec can not be used.
     pub fn new(spec: Spec) -> Result<Self, RunError> {
+        Session::telling(spec, &mut |_| {})
+    }
+
+    /// The same; while a long workload is read, `tell` hears how much of it has been, 0 to 1. A short one says nothing.
+    ///
+    /// # Errors
+    /// As [`Session::new`].
+    pub fn telling(spec: Spec, tell: &mut dyn FnMut(f64)) -> Result<Self, RunError> {
         catalog::check(&spec)?;
         let mut session = Session { spec, live: None, stage: None, judged: true };
         if session.is_live() {
             session.live = Some(Live::default());
         } else {
-            session.stage = Some(Stage::new(&session.spec, costs::resolve(&session.spec)?)?);
+            session.stage = Some(Stage::new(&session.spec, costs::resolve(&session.spec)?, tell)?);
         }
         Ok(session)
     }
@@ -230,7 +241,7 @@ impl Session {
 
 impl Stage {
     /// Fleets at time zero, charged `coefficients`.
-    pub(crate) fn new(spec: &Spec, coefficients: Coefficients) -> Result<Self, RunError> {
+    pub(crate) fn new(spec: &Spec, coefficients: Coefficients, tell: &mut dyn FnMut(f64)) -> Result<Self, RunError> {
         let adapter_load = libm::round(spec.engine.adapter_load_s * 1e12) as u64;
         let cost = CostModel { adapter_load, ..CostModel::from_coefficients(&coefficients) };
         let mode = spec.execution.mode;
@@ -244,12 +255,24 @@ impl Stage {
         let config = situation::apply(spec, config);
         let rate = costs::rate_per_s(spec, &cost);
         let source = Source::new(&spec.workload, spec.seed, spec.engine.block_tokens, rate)?;
+        // It is read twice, here and by the survey.
+        let all = 2 * u64::from(source.total());
+        let mut told = |read: u64| {
+            if read.is_multiple_of(TELL_EVERY) {
+                tell(read as f64 / all.max(1) as f64);
+            }
+        };
         let mut arrivals = Vec::with_capacity(source.total() as usize);
         let mut copy = source.clone();
-        arrivals.extend(std::iter::from_fn(|| copy.next_request()).map(|request| request.arrival));
+        while let Some(request) = copy.next_request() {
+            arrivals.push(request.arrival);
+            told(arrivals.len() as u64);
+        }
+        let before = arrivals.len() as u64;
+        let survey = situation::survey(spec, &source, &mut |read| told(before + read));
         let mut stage = Stage {
             coefficients,
-            survey: situation::survey(spec, &source),
+            survey,
             tenants: source.tenant_names(),
             arrivals,
             source,

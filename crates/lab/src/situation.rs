@@ -59,8 +59,8 @@ pub(crate) fn tick(spec: &TickSpec) -> TickConfig {
 
 /// Totals of the workload. A replica in ticks that remembers a prefix reuses all of the prompt but one token, not whole blocks, so its ceiling is
 /// that of every request but the first of each prefix.
-pub(crate) fn survey(spec: &Spec, source: &Source) -> Survey {
-    let survey = servelab_workload::survey(source);
+pub(crate) fn survey(spec: &Spec, source: &Source, tell: &mut dyn FnMut(u64)) -> Survey {
+    let survey = servelab_workload::survey_telling(source, tell);
     if spec.execution.mode != ExecutionMode::Tick {
         return survey;
     }

@@ -4,6 +4,11 @@
 //! matter who ran which cell, on how many threads, workers or machines, or in which order results came in: W1,
 //! `merge(shards)` is the report of the whole, byte for byte (`tests/sweep.rs`). No thread starts here; whoever drives it has some or none.
 
+mod findings;
+
+pub use findings::findings;
+pub(crate) use findings::listed;
+
 use crate::error::RunError;
 use crate::session::Session;
 use crate::stats::{Paired, mean, paired, ratio};
@@ -47,12 +52,21 @@ pub enum MergeError {
         /// In what.
         what: String,
     },
-    /// The same cell with two outcomes.
-    #[error("cell {0} is there twice with different numbers; one of the results is damaged, or made by another build")]
-    Contradiction(u32),
+    /// The same item with two outcomes.
+    #[error(
+        "{what} {number} is there twice with different numbers; one of the results is damaged, or made by another build"
+    )]
+    Contradiction {
+        /// A cell or a trial.
+        what: &'static str,
+        /// Its number.
+        number: u32,
+    },
     /// Not all there yet.
-    #[error("{missing} of {total} cells are missing, the first of them cell {first}{hint}")]
+    #[error("{missing} of {total} {what}s are missing, the first of them {what} {first}{hint}")]
     Missing {
+        /// Cells or trials.
+        what: &'static str,
         /// How many.
         missing: u32,
         /// Of how many.
@@ -213,24 +227,22 @@ pub fn merge(reports: Vec<SweepReport>) -> Result<SweepReport, MergeError> {
     // A shard that was run twice does no harm, since it says the same.
     cells.dedup();
     if let Some(pair) = cells.windows(2).find(|pair| pair[0].cell == pair[1].cell) {
-        return Err(MergeError::Contradiction(pair[0].cell));
+        return Err(MergeError::Contradiction { what: "cell", number: pair[0].cell });
     }
-    let missing = plan.cells() - cells.len() as u32;
-    if missing > 0 {
-        let gap = cells.iter().enumerate().find(|(at, cell)| *at as u32 != cell.cell);
-        let first = gap.map_or(cells.len() as u32, |(at, _)| at as u32);
-        return Err(MergeError::Missing { missing, total: plan.cells(), first, hint: hint(&plan, &cells, first) });
-    }
+    complete("cell", plan.cells(), cells.iter().map(|cell| cell.cell))?;
     Ok(plan.report(cells))
 }
 
-/// Which shard is missing, if it is one: the smallest n of which the cells that lack are exactly one part.
-fn hint(plan: &Plan, cells: &[CellReport], first: u32) -> String {
-    let mut there = vec![false; plan.cells() as usize];
-    cells.iter().for_each(|cell| there[cell.cell as usize] = true);
-    let lacking = (0..plan.cells()).filter(|&cell| !there[cell as usize]);
-    let one = (first + 1..=plan.cells()).find(|&of| lacking.clone().eq((first..plan.cells()).step_by(of as usize)));
-    one.map(|of| format!("; they are shard {}/{of}", first + 1)).unwrap_or_default()
+/// All items of `total` are among `there`, each number once; else which are not.
+pub(crate) fn complete(what: &'static str, total: u32, there: impl Iterator<Item = u32>) -> Result<(), MergeError> {
+    let mut known = vec![false; total as usize];
+    there.for_each(|number| known[number as usize] = true);
+    let lacking = (0..total).filter(|&number| !known[number as usize]);
+    let Some(first) = lacking.clone().next() else { return Ok(()) };
+    // Which shard is missing, if it is one: the smallest n of which the items that lack are exactly one part.
+    let one = (first + 1..=total).find(|&of| lacking.clone().eq((first..total).step_by(of as usize)));
+    let hint = one.map(|of| format!("; they are shard {}/{of}", first + 1)).unwrap_or_default();
+    Err(MergeError::Missing { what, missing: lacking.count() as u32, total, first, hint })
 }
 
 /// A figure as a person says it.

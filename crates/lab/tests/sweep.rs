@@ -149,7 +149,7 @@ fn what_does_not_go_together_is_refused() {
     assert!(matches!(both(wrong), MergeError::Damaged { .. }));
     let mut wrong = first.clone();
     wrong.cells[0].policies[0].reuse = Some(0.5);
-    assert_eq!(both(wrong), MergeError::Contradiction(0));
+    assert_eq!(both(wrong), MergeError::Contradiction { what: "cell", number: 0 });
     let mut hole = second;
     hole.cells.remove(1);
     assert_eq!(both(hole).to_string(), "1 of 6 cells are missing, the first of them cell 3; they are shard 4/4");

@@ -88,6 +88,29 @@ pub struct KneePoint {
     pub ttft_p95_s: Option<Band>,
 }
 
+/// A curve of a knee's report against the offered rate, both per replica.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KneeCurve {
+    /// Requests meeting every limit.
+    Goodput,
+    /// 95th percentile of TTFT.
+    TtftP95,
+}
+
+/// What to draw of a knee's report: a line for each policy, its knee marked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KneeChartRequest {
+    /// Which curve.
+    pub curve: KneeCurve,
+    /// Width, CSS pixels.
+    pub width: u32,
+    /// Height, CSS pixels.
+    pub height: u32,
+    /// Dark scheme.
+    pub dark: bool,
+}
+
 /// One policy with one seed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KneeTrial {

@@ -4,7 +4,7 @@
 use crate::catalog::Catalog;
 use crate::experiment::Spec;
 use crate::frame::Frame;
-use crate::knee::{KneeReport, KneeSpec, KneeTrial};
+use crate::knee::{KneeChartRequest, KneeReport, KneeSpec, KneeTrial};
 use crate::report::Report;
 use crate::sweep::{CellReport, Figure, SweepReport, SweepSpec};
 use serde::{Deserialize, Serialize};
@@ -104,6 +104,15 @@ pub enum ToWorker {
         /// The trials, in any order.
         trials: Vec<KneeTrial>,
     },
+    /// A picture of knees, answered by a [`FromWorker::Chart`].
+    KneeChart {
+        /// Number, as of a run.
+        run: u32,
+        /// What came out.
+        report: Box<KneeReport>,
+        /// What to draw.
+        chart: KneeChartRequest,
+    },
     /// Measure the devices side by side.
     Measure {
         /// Software adapters count too.
@@ -130,7 +139,7 @@ pub enum FromWorker {
         fraction: f64,
         /// Virtual time reached under this policy, seconds.
         t_s: f64,
-        /// What is being done: `loading`, `calibrating`, `running`.
+        /// What is being done: `building` (the workload is read), `loading`, `calibrating`, `running`.
         stage: String,
     },
     /// A picture that was asked for.
@@ -271,6 +280,9 @@ pub struct Chart {
     pub y_label: String,
     /// The series as drawn, down-sampled to pixel columns with minima and maxima kept.
     pub series: Vec<Series>,
+    /// What came out, in sentences: of sweeps and knees, where it depends on what is drawn.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<String>,
 }
 
 /// One series of a chart.

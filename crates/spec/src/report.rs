@@ -116,7 +116,7 @@ pub struct PolicyReport {
     pub ttft_s: Quantiles,
     /// Mean gap after the first token, per request, seconds.
     pub itl_s: Quantiles,
-    /// This policy's TTFT − that of the policy with the lowest median, request by request; absent for that policy itself and for those
+    /// This policy's TTFT − that of the policy with the lowest mean, request by request; absent for that policy itself and for those
     /// that can not be compared with it.
     #[serde(default)]
     pub versus_best: Option<PairedTtft>,
@@ -262,7 +262,7 @@ pub struct Reuse {
     pub ratio: f64,
 }
 
-/// Max ÷ mean over replicas; 1 is even.
+/// Max ÷ mean over replicas, those left out that joined on the way and never got a request; 1 is even.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Imbalance {
     /// Of requests assigned.

@@ -193,7 +193,10 @@ impl Grid {
 }
 
 /// What must not be an axis, and why.
-fn check_key(key: &str) -> Result<(), SpecError> {
+///
+/// # Errors
+/// A key that says which runs there are instead of how they are.
+pub fn check_key(key: &str) -> Result<(), SpecError> {
     let accepted = match key {
         "seed" => "each point is run with several seeds as it is; say how many with seeds",
         "policies" => {

@@ -192,7 +192,8 @@ fn listen(app: App, host: Host, message: FromWorker) {
         FromWorker::Ready { catalog } => ready(app, host, *catalog),
         FromWorker::Progress { run, policy, fraction, t_s, stage } if run == current => {
             playback::reached(app, policy, t_s);
-            app.run.phase.set(if stage == "loading" { Phase::Loading } else { Phase::Running });
+            let loading = matches!(stage.as_str(), "loading" | "building");
+            app.run.phase.set(if loading { Phase::Loading } else { Phase::Running });
             app.run.progress.set(Progress { policy, fraction, t_s, stage, received: None });
         }
         FromWorker::Frame { run, frame } if run == current => playback::arrived(app, *frame),

@@ -85,6 +85,11 @@ pub(crate) fn has_webgpu() -> bool {
     })
 }
 
+/// Cores that the browser admits to; 0 when it says nothing.
+pub(crate) fn cores() -> f64 {
+    window().map_or(0.0, |window| window.navigator().hardware_concurrency())
+}
+
 /// Offers text as a file.
 pub(crate) fn download(name: &str, mime: &str, text: &str) {
     let options = BlobPropertyBag::new();

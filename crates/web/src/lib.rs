@@ -11,6 +11,7 @@
 //! | `address` | the spec in the address |
 //! | `settings` | reading and setting one value of the draft |
 //! | `stage` | the fleet, drawn: cards, lanes, block grids, travelling pills |
+//! | `study` | sweeps and knees: many runs over workers of their own |
 //! | `views` | everything else on the screen |
 //!
 //! State flows one way: workers answer, `control` and `playback` write signals, views read them. Heavy pictures (pills, block
@@ -28,6 +29,7 @@ mod playback;
 mod settings;
 mod stage;
 mod state;
+mod study;
 mod text;
 mod views;
 

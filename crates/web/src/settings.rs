@@ -106,7 +106,7 @@ fn floor(info: &ParamInfo) -> f64 {
     if info.min > 0.0 { info.min } else { info.step.max(1e-6) }
 }
 
-fn round_digits(value: f64, digits: i32) -> f64 {
+pub(crate) fn round_digits(value: f64, digits: i32) -> f64 {
     // `{:e}` rounds in decimal, which a product of binary fractions does not.
     format!("{value:.*e}", (digits - 1).max(0) as usize).parse().unwrap_or(value)
 }

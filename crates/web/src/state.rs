@@ -5,6 +5,7 @@
 
 use crate::link::{Host, Link};
 use crate::palette::Scheme;
+use crate::study::Study;
 use crate::views::Sort;
 use leptos::prelude::*;
 use servelab_spec::catalog::{Catalog, PresetInfo};
@@ -49,6 +50,8 @@ pub(crate) struct App {
     pub sort: RwSignal<Option<Sort>>,
     /// Charts as they came, by position in [`CHARTS`].
     pub charts: [RwSignal<Option<Arc<Chart>>>; CHARTS.len()],
+    /// Sweeps and knees.
+    pub study: Study,
     /// The last address that is an entry of the history of its own.
     pub committed: StoredValue<String, LocalStorage>,
     /// Workers that are alive.
@@ -288,6 +291,7 @@ impl App {
             guess: RwSignal::new(None),
             sort: RwSignal::new(None),
             charts: std::array::from_fn(|_| RwSignal::new(None)),
+            study: Study::new(),
             committed: StoredValue::new_local(String::new()),
             links: StoredValue::new_local(Links::default()),
         }

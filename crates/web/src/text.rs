@@ -14,6 +14,11 @@ macro_rules! texts {
     ($($name:ident = $text:expr;)*) => { $(pub(crate) const $name: &str = $text;)* };
 }
 
+// After the macro, which it uses.
+mod study;
+
+pub(crate) use study::*;
+
 texts! {
     NAME = "ServeLab";
     TAGLINE = "An LLM serving fleet in this tab";
@@ -140,7 +145,8 @@ texts! {
     POLICY_COMPARES = "Compares";
     POLICY_FAILS = "Fails";
     SCRIPT = "Script";
-    SCRIPT_HELP = "In Rhai. It defines route(request, replicas) and returns a replica's id, or a score for each replica of which the highest wins. It is bounded in operations and memory; an error ends the run with its line.";
+    SCRIPT_HELP = "In Rhai. It defines route(request, replicas) and returns a replica's id, or a score for each replica of which the highest wins. It is bounded in operations and memory; an error ends the run with its line. Ctrl+Enter runs it.";
+    SCRIPT_EMPTY = "Nothing stands here, so the first of the examples is run.";
     SCRIPT_FROM = "Start from:";
     SCRIPT_READS = "What it may read and call";
     SCRIPT_NAME = "Name";
@@ -288,10 +294,15 @@ pub(crate) fn received(bytes: &str) -> String {
 pub(crate) fn stage_words(stage: &str) -> &'static str {
     match stage {
         "loading" => "loading the model",
+        "building" => "building the workload",
         "calibrating" => "measuring this device",
         "running" => "",
         _ => "the simulator",
     }
+}
+
+pub(crate) fn stage_share(stage: &str, share: f64) -> String {
+    format!("{}, {}", stage_words(stage), crate::format::percent(share))
 }
 
 pub(crate) fn running_detail(stage: &str, policy: &str, at: &str, left: Option<String>) -> String {

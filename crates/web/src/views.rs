@@ -17,6 +17,7 @@ mod results;
 mod stages;
 mod status;
 mod story;
+mod study;
 mod tenants;
 mod why;
 
@@ -56,6 +57,7 @@ pub(crate) fn Page() -> impl IntoView {
             </div>
             <results::Results />
             <charts::Charts />
+            <study::Study />
             <devices::Devices />
         </main>
         <header::Footer />

@@ -142,6 +142,10 @@ impl<D: Devices> Desk<D> {
                 Ok(drawn) => say(FromWorker::Chart { run, chart: Box::new(drawn) }),
                 Err(error) => say(failed(run, &error.into())),
             },
+            ToWorker::KneeChart { run, report, chart } => match chart::draw_knee(&chart, &report) {
+                Ok(drawn) => say(FromWorker::Chart { run, chart: Box::new(drawn) }),
+                Err(error) => say(failed(run, &error.into())),
+            },
             ToWorker::Measure { allow_software } => {
                 let devices = self.devices.measure(allow_software).await;
                 say(FromWorker::Measured { devices });
@@ -205,7 +209,11 @@ impl<D: Devices> Desk<D> {
     fn start(&mut self, number: u32, spec: Spec, say: &mut dyn FnMut(FromWorker)) {
         self.give_back();
         self.run = None;
-        let session = match Session::new(spec) {
+        // A long workload takes seconds to read, in which nothing else is heard.
+        let mut reading = |fraction: f64| {
+            say(FromWorker::Progress { run: number, policy: 0, fraction, t_s: 0.0, stage: "building".into() });
+        };
+        let session = match Session::telling(spec, &mut reading) {
             Ok(session) => session,
             Err(error) => {
                 say(failed(number, &error));

@@ -6,7 +6,7 @@ use servelab_lab::knee::KneePlan;
 use servelab_lab::sweep::Plan;
 use servelab_lab::{catalog, run_priced};
 use servelab_spec::experiment::{ExecutionMode, PolicySpec};
-use servelab_spec::knee::KneeSpec;
+use servelab_spec::knee::{KneeChartRequest, KneeCurve, KneeSpec};
 use servelab_spec::protocol::{ChartRequest, DeviceReport, FromWorker, SweepChartRequest, ToWorker};
 use servelab_spec::sweep::{Axis, Figure, SweepSpec};
 use servelab_spec::{Spec, patch};
@@ -278,7 +278,11 @@ fn trials_in_slices_give_the_knees_of_the_lab() {
         trials.push((**result).clone());
     }
     let said = tell(&mut desk, ToWorker::KneeReport { run: 9, knee: Box::new(knee.clone()), trials: trials.clone() });
-    assert!(matches!(&said[..], [FromWorker::KneeReport { run: 9, report }] if **report == plan.report(trials)));
+    let [FromWorker::KneeReport { run: 9, report }] = &said[..] else { panic!("{said:?}") };
+    assert_eq!(**report, plan.report(trials));
+    let chart = KneeChartRequest { curve: KneeCurve::TtftP95, width: 640, height: 320, dark: false };
+    let said = tell(&mut desk, ToWorker::KneeChart { run: 11, report: report.clone(), chart });
+    assert!(matches!(&said[..], [FromWorker::Chart { run: 11, chart }] if !chart.findings.is_empty()), "{said:?}");
     tell(&mut desk, ToWorker::KneeTrial { run: 10, knee: Box::new(knee), trial: 0 });
     let said = tell(&mut desk, ToWorker::Cancel { run: 10 });
     assert!(matches!(&said[..], [FromWorker::KneeTrial { run: 10, trial: 0, result: None }]));
@@ -416,4 +420,25 @@ fn a_script_that_goes_wrong_ends_its_run_and_nothing_else() {
     assert!(field == "policies.1.script" && message.contains("line 3 ("), "{message}");
     tell(&mut desk, run(7, &preset("book-trace")));
     assert!(matches!(finish(&mut desk).last(), Some(FromWorker::Report { run: 7, .. })));
+}
+
+#[test]
+fn a_long_workload_says_how_much_of_it_was_read() {
+    let mut desk = priced();
+    let spec = patch::set(&preset("multi-tenant"), "workload.requests", "100000").unwrap();
+    let said = tell(&mut desk, run(1, &spec));
+    let read: Vec<f64> = (said.iter())
+        .filter_map(|message| match message {
+            FromWorker::Progress { fraction, stage, .. } if stage == "building" => Some(*fraction),
+            _ => None,
+        })
+        .collect();
+    assert!(
+        read.len() >= 4 && read.windows(2).all(|pair| pair[0] < pair[1]) && read.iter().all(|at| *at <= 1.0),
+        "{read:?}"
+    );
+    let Some(FromWorker::Progress { stage, .. }) = said.last() else { panic!("{said:?}") };
+    assert_eq!(stage, "running");
+    let short = tell(&mut desk, run(2, &preset("multi-tenant")));
+    assert_eq!(short.len(), 1, "a short one says nothing: {short:?}");
 }

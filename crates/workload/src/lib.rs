@@ -25,4 +25,4 @@ mod text;
 pub use estimate::{MeanRequest, mean_request};
 pub use request::Request;
 pub use source::{Source, Workload};
-pub use survey::{Survey, survey};
+pub use survey::{Survey, survey, survey_telling};

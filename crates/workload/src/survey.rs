@@ -28,6 +28,11 @@ pub struct Survey {
 
 /// Reads a source from where it stands to its end.
 pub fn survey(source: &Source) -> Survey {
+    survey_telling(source, &mut |_| {})
+}
+
+/// The same; `tell` hears after each request how many have been read.
+pub fn survey_telling(source: &Source, tell: &mut dyn FnMut(u64)) -> Survey {
     let mut source = source.clone();
     let block_tokens = source.block_tokens();
     let mut seen = BTreeSet::new();
@@ -41,6 +46,7 @@ pub fn survey(source: &Source) -> Survey {
         survey.output_tokens += u64::from(request.output_tokens);
         survey.last_arrival = request.arrival;
         survey.ceiling_hit_tokens += u64::from(see(&mut seen, &request, block_tokens));
+        tell(survey.requests);
     }
     survey
 }

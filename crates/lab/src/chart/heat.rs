@@ -116,6 +116,7 @@ pub(super) fn draw(request: &SweepChartRequest, report: &SweepReport) -> Chart {
         x_label,
         y_label: figure_name(figure).into(),
         series: series.collect(),
+        findings: vec![],
     }
 }
 

@@ -75,6 +75,7 @@ pub(super) fn render(request: &ChartRequest, picture: &Picture) -> Chart {
         svg.text((left + area[2] / 2.0, top + area[3] / 2.0), "middle", colours.quiet, picture.empty);
     } else {
         draw_limit(&mut svg, &frame, picture, colours);
+        draw_marks(&mut svg, &frame, picture, colours);
         for ribbon in &picture.ribbons {
             draw_ribbon(&mut svg, &frame, ribbon, (picture.x_unit, picture.y_unit), colours, &clip);
         }
@@ -103,6 +104,7 @@ pub(super) fn render(request: &ChartRequest, picture: &Picture) -> Chart {
         x_label,
         y_label,
         series,
+        findings: vec![],
     }
 }
 
@@ -135,7 +137,7 @@ fn ranges(request: &ChartRequest, picture: &Picture) -> ((f64, f64), (f64, f64))
     let seen = all().filter(|point| point.0 * x_scale >= x.0 && point.0 * x_scale <= x.1);
     let highs = picture.ribbons.iter().flat_map(|ribbon| &ribbon.points).map(|point| point.2);
     let largest_y = seen.map(|point| point.1).chain(highs).fold(0.0, f64::max);
-    let top = largest_y.max(picture.y_at_least) * y_scale;
+    let top = largest_y.max(picture.y_at_least).min(picture.y_at_most) * y_scale;
     let y = if picture.y_unit == Unit::Percent { 100.0 } else { round_up(top, 5) };
     (x, (0.0, y))
 }
@@ -288,6 +290,24 @@ fn draw_limit(svg: &mut Svg, frame: &Frame, picture: &Picture, colours: &Scheme)
                 svg.text(at, if before { "end" } else { "start" }, colours.limit, words);
             }
         }
+    }
+}
+
+/// Marked values in sight, their words one below the other so that near ones can be read.
+fn draw_marks(svg: &mut Svg, frame: &Frame, picture: &Picture, colours: &Scheme) {
+    let [left, top, width, height] = frame.area;
+    let scale = picture.x_unit.scale();
+    let seen = picture.marks.iter().filter(|mark| mark.x * scale >= frame.x.0 && mark.x * scale <= frame.x.1);
+    for (row, mark) in seen.enumerate() {
+        let (x, y) = (frame.px(mark.x * scale), top + LINE * (row + 1) as f64);
+        svg.line((x, top), (x, top + height), colours.lane(mark.lane), 1.5, dash(mark.lane));
+        let before = x > left + width / 2.0;
+        svg.text(
+            (if before { x - 4.0 } else { x + 4.0 }, y),
+            if before { "end" } else { "start" },
+            colours.ink,
+            &mark.words,
+        );
     }
 }
 

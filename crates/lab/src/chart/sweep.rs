@@ -3,7 +3,7 @@
 use super::axis::Unit;
 use super::{Direction, Extent, Form, Picture, Ribbon, Stroke, check_size, heat, plot};
 use crate::catalog;
-use crate::sweep::say;
+use crate::sweep::{findings, say};
 use crate::words::duration;
 use servelab_spec::patch;
 use servelab_spec::protocol::{Chart, ChartRequest, SweepChartRequest};
@@ -26,9 +26,10 @@ pub fn draw(request: &SweepChartRequest, report: &SweepReport) -> Result<Chart, 
     let whole = report.points.iter().all(|point| point.at.len() == report.sweep.axes.len())
         && report.points.iter().all(|point| point.policies.len() == policies)
         && report.cells.iter().all(|cell| cell.policies.len() == policies);
+    let said = |chart: Chart| Ok(Chart { findings: findings(report, request.figure), ..chart });
     match &report.sweep.axes[..] {
-        [axis] if whole => Ok(lines(request, report, axis)),
-        [_, _] if whole => Ok(heat::draw(request, report)),
+        [axis] if whole => said(lines(request, report, axis)),
+        [_, _] if whole => said(heat::draw(request, report)),
         axes => {
             let found = format!("{} axes", axes.len());
             Err(SpecError::new("sweep.axes", found, "accepted are one or two, with a value of each at every point"))
@@ -134,6 +135,8 @@ fn lines(request: &SweepChartRequest, report: &SweepReport, axis: &Axis) -> Char
         y_name: figure_name(figure),
         y_unit: unit(figure, largest),
         y_at_least: 0.0,
+        y_at_most: f64::INFINITY,
+        marks: vec![],
         extent: Some(Extent { low, high, log, ticks }),
         ribbons,
         strokes: dots.into_iter().chain(strokes).collect(),

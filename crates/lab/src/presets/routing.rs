@@ -1,5 +1,6 @@
 //! Questions about routing, each with a guess to make first and a judge that reads the answer off the run.
 
+mod guard;
 mod scale_out;
 mod stale_load;
 mod store;
@@ -17,7 +18,14 @@ use stale_load::stale_load;
 
 pub(super) fn all() -> Vec<PresetInfo> {
     let scaled = [scale_out(), scale_out_honest(), scale_out_fixes()];
-    let mut all = vec![hot_tenant(), shared_prompts(), caches_shared(), store::shared_store(), store::slow_link()];
+    let mut all = vec![
+        hot_tenant(),
+        guard::guard(),
+        shared_prompts(),
+        caches_shared(),
+        store::shared_store(),
+        store::slow_link(),
+    ];
     all.extend(scaled);
     all.push(stale_load());
     all
@@ -26,6 +34,7 @@ pub(super) fn all() -> Vec<PresetInfo> {
 pub(super) fn judge(name: &str) -> Option<Judge> {
     match name {
         "hot-tenant" => Some(where_affinity_ends),
+        "guard" => Some(guard::tight_or_loose),
         "shared-prompts" => Some(why_slow),
         "caches-shared" => Some(how_often_computed),
         "scale-out" => Some(scale_out::why_worse),

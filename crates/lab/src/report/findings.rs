@@ -9,6 +9,7 @@ mod incomplete;
 
 use crate::session::{Run, Stage};
 use crate::stats::{Paired, paired};
+use crate::sweep::listed;
 use crate::words::{count, digits, duration, percent};
 use servelab_spec::experiment::Spec;
 use servelab_spec::report::{PairedTtft, PolicyReport, Report};
@@ -25,8 +26,9 @@ pub(super) fn findings(spec: &Spec, stage: &Stage, report: &Report) -> Vec<Strin
     let mut out: Vec<String> = incomplete::stopped(report, partial).into_iter().collect();
     out.extend(incomplete::refused(spec, stage, report));
     let served: Vec<usize> = done.iter().copied().filter(|&at| of(at).ttft_s.n > 0).collect();
-    let by_median = |a: &&usize, b: &&usize| of(**a).ttft_s.p50.total_cmp(&of(**b).ttft_s.p50);
-    let (Some(&best), Some(&worst)) = (served.iter().min_by(by_median), served.iter().max_by(by_median)) else {
+    let mean = |at: usize| of(at).ttft_s.mean;
+    let last = served.iter().copied().max_by(|&a, &b| mean(a).total_cmp(&mean(b)));
+    let (Some(best), Some(worst)) = (soonest(&report.policies, &served), last) else {
         return out;
     };
     if served.len() == 1 {
@@ -49,6 +51,14 @@ pub(super) fn findings(spec: &Spec, stage: &Stage, report: &Report) -> Vec<Strin
         let gap = Gap::between(&stage.runs[worst], &stage.runs[best], of(best));
         let whom = if partial { "Of the policies that finished, " } else { "" };
         out.push(format!("{whom}{}", race(of(best), of(worst), &gap)));
+        let others = served.iter().copied().filter(|&at| at != best && at != worst);
+        let to_best = |at: usize| Gap::between(&stage.runs[at], &stage.runs[best], of(best));
+        let tied = others.filter(|&at| matches!(to_best(at), Gap::None | Gap::Noise(_)));
+        let tied: Vec<&str> = tied.map(|at| of(at).label.as_str()).collect();
+        if !tied.is_empty() {
+            let are = if tied.len() == 1 { "is" } else { "are" };
+            out.push(format!("{} {are} within noise of {}.", listed(&tied), of(best).label));
+        }
         out.extend(why(of(best), of(worst), report, &gap));
         out.extend(good(report, &done, worst));
         out.extend(variants(spec, report, &done));
@@ -100,12 +110,17 @@ fn pairs(first: &Run, second: &Run) -> Vec<(f64, f64)> {
     pairs.collect()
 }
 
-/// Compares every finished policy with the one whose median TTFT is the lowest, the first of equals.
+/// Of these policies the one whose first tokens came soonest on average, the first of equals. Headline, table and verdict all go by it: what
+/// they compare it with are mean differences over the same requests.
+fn soonest(policies: &[PolicyReport], of: &[usize]) -> Option<usize> {
+    of.iter().copied().min_by(|&a, &b| policies[a].ttft_s.mean.total_cmp(&policies[b].ttft_s.mean))
+}
+
+/// Compares every finished policy with the one whose mean TTFT is the lowest, the first of equals.
 pub(super) fn compare(stage: &Stage, policies: &mut [PolicyReport]) {
     let served = |at: &usize| stage.runs[*at].fleet.is_done() && policies[*at].ttft_s.n > 0;
     let served: Vec<usize> = (0..policies.len()).filter(served).collect();
-    let median = |at: &&usize| policies[**at].ttft_s.p50;
-    let Some(&best) = served.iter().min_by(|a, b| median(a).total_cmp(&median(b))) else { return };
+    let Some(best) = soonest(policies, &served) else { return };
     let nothing = NOTHING * policies[best].ttft_s.p50;
     for at in served.into_iter().filter(|&at| at != best) {
         policies[at].versus_best = paired(pairs(&stage.runs[at], &stage.runs[best])).map(|d| PairedTtft {
@@ -150,29 +165,33 @@ fn halves(policy: &PolicyReport) -> String {
 }
 
 fn race(first: &PolicyReport, last: &PolicyReport, gap: &Gap) -> String {
-    let (fast, slow) = (duration(first.ttft_s.p50), duration(last.ttft_s.p50));
-    let (medians, but, and) = if fast == slow {
-        (format!("{} and {} give half of all first tokens within {fast}", first.label, last.label), ";", ", but")
+    let (fast, slow) = (duration(first.ttft_s.mean), duration(last.ttft_s.mean));
+    let (means, but, and) = if fast == slow {
+        (format!("{} and {} give first tokens within {fast} on average", first.label, last.label), ";", ", but")
     } else {
         let (first, last) = (&first.label, &last.label);
-        (format!("{first} gave first tokens soonest: {fast} at the median, against {slow} with {last}"), ", but", ";")
+        (
+            format!("{first} gave first tokens soonest: after {fast} on average, against {slow} with {last}"),
+            ", but",
+            ";",
+        )
     };
     let interval = |d: &Paired| format!("(95 % interval {} to {})", duration(d.low.abs()), duration(d.high.abs()));
     match gap {
-        Gap::None => format!("{medians}{but} per request they do not differ."),
-        Gap::Few => format!("{medians}{but} from too few requests to tell it from noise."),
+        Gap::None => format!("{means}{but} per request they do not differ."),
+        Gap::Few => format!("{means}{but} from too few requests to tell it from noise."),
         Gap::Noise(d) => {
-            format!("{medians}{but} per request the difference is within noise ({} requests).", count(d.n as u64))
+            format!("{means}{but} per request the difference is within noise ({} requests).", count(d.n as u64))
         }
         Gap::Real(d) if d.mean > 0.0 => {
             let who = if fast == slow { first.label.as_str() } else { "it" };
-            format!("{medians}{and} per request {who} saved {} on average {}.", duration(d.mean), interval(d))
+            format!("{means}{and} per request {who} saved {} on average {}.", duration(d.mean), interval(d))
         }
         Gap::Real(d) => {
             let turned = Paired { low: d.high, high: d.low, ..*d };
             let who = if fast == slow { first.label.as_str() } else { "it" };
             let more = duration(d.mean.abs());
-            format!("{medians}, but per request {who} took {more} more on average {}.", interval(&turned))
+            format!("{means}, but per request {who} took {more} more on average {}.", interval(&turned))
         }
     }
 }

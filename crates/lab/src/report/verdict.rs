@@ -65,7 +65,7 @@ impl<'a> Case<'a> {
 }
 
 /// Judges "who gives first tokens soonest, on average?". The options are the preset's policies in order and, last, that the two best
-/// do not differ beyond noise.
+/// do not differ beyond noise. A policy that was added is not asked about; where it is sooner than the answer, that is said.
 pub(crate) fn soonest(case: &Case<'_>) -> Option<Verdict> {
     let mut ranked: Vec<(usize, usize)> = vec![];
     for (option, policy) in case.preset.spec.policies.iter().enumerate() {
@@ -79,9 +79,18 @@ pub(crate) fn soonest(case: &Case<'_>) -> Option<Verdict> {
     let [(option, best), (_, next), ..] = ranked[..] else { return None };
     let (first, second) = (case.policy(best), case.policy(next));
     let means = |at: &PolicyReport| duration(at.ttft_s.mean);
+    let added = (0..case.spec.policies.len())
+        .filter(|at| ranked.iter().all(|(_, asked)| asked != at) && case.policy(*at).ttft_s.n > 0)
+        .filter(|&at| matches!(case.gap(best, at), Gap::Real(gap) if gap.mean > 0.0))
+        .min_by(|&a, &b| case.policy(a).ttft_s.mean.total_cmp(&case.policy(b).ttft_s.mean));
+    let sooner = added.map_or(String::new(), |at| {
+        let policy = case.policy(at);
+        format!(" {}, which was not asked about, was sooner still, after {}.", policy.label, means(policy))
+    });
+    let asked = if added.is_some() { "Of the policies asked about, " } else { "" };
     let Gap::Real(gap) = case.gap(next, best) else {
         let because = format!(
-            "{} and {} are within noise of each other: their first tokens came after {} and {} on average. {}",
+            "{asked}{} and {} are within noise of each other: their first tokens came after {} and {} on average. {}{sooner}",
             first.label,
             second.label,
             means(first),
@@ -91,7 +100,7 @@ pub(crate) fn soonest(case: &Case<'_>) -> Option<Verdict> {
         return Some(Verdict { option: ranked.len() as u32, because });
     };
     let because = format!(
-        "{} gave first tokens soonest, after {} on average: {} sooner per request than {}, the next (95 % interval {} to {}). {}",
+        "{asked}{} gave first tokens soonest, after {} on average: {} sooner per request than {}, the next (95 % interval {} to {}). {}{sooner}",
         first.label,
         means(first),
         duration(gap.mean),

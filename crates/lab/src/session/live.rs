@@ -75,7 +75,7 @@ impl Session {
     /// Starts a live run with a fit at hand.
     pub(crate) fn begin(&mut self, device: String, fit: Fit) -> Result<(), RunError> {
         let fallback = self.live.take().and_then(|live| live.fallback);
-        self.stage = Some(Stage::new(&self.spec, fit.coefficients)?);
+        self.stage = Some(Stage::new(&self.spec, fit.coefficients, &mut |_| {})?);
         self.live = Some(Live { device, fallback, fit: Some(fit) });
         Ok(())
     }

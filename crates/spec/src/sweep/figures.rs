@@ -26,6 +26,16 @@ pub enum FigureUnit {
     Number,
 }
 
+impl Figure {
+    /// The value that a figure can have nearest to this one: an interval of few seeds may reach beyond.
+    pub fn possible(self, value: f64) -> f64 {
+        match self.unit() {
+            FigureUnit::Share => value.clamp(0.0, 1.0),
+            FigureUnit::Seconds | FigureUnit::PerSecond | FigureUnit::Number => value.max(0.0),
+        }
+    }
+}
+
 macro_rules! figures {
     ($($name:ident $variant:ident $unit:ident $better:ident $label:literal $doc:literal;)*) => {
         /// One of the numbers.

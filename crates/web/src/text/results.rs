@@ -47,13 +47,13 @@ pub(crate) fn def_goodput(slo: &SloSpec) -> String {
 
 pub(crate) fn table_note(slo: &SloSpec) -> String {
     format!(
-        "Good means TTFT ≤ {} and ITL ≤ {}. Bold is the best value of a column. Under the median stands the mean difference to the policy with the lowest one, over the same requests; grey is within noise of it (95 %).",
+        "Good means TTFT ≤ {} and ITL ≤ {}. Bold is the best value of a column. Under the median stands the mean difference to the policy with the lowest mean, over the same requests; grey is within noise of it (95 %).",
         duration(slo.ttft_s),
         duration(slo.itl_s)
     )
 }
 
-/// What a policy's requests waited more than under the one with the lowest median.
+/// What a policy's requests waited more than under the one with the lowest mean.
 pub(crate) fn versus_best(difference: &PairedTtft) -> String {
     let sign = if difference.mean_s < 0.0 { "−" } else { "+" };
     if difference.significant {

@@ -1,7 +1,7 @@
 //! One chart: the worker draws the picture, the page adds what a picture lacks. Cross-hair and read-out under pointer and
 //! keys, zoom by asking for a part of the axis, the numbers as a table, and files.
 
-mod files;
+pub(super) mod files;
 mod read;
 
 use crate::stage::watch_width;

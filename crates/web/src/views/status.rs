@@ -32,6 +32,7 @@ pub(super) fn RunStatus() -> impl IntoView {
         match app.run.phase.get() {
             Phase::Loading => match progress.received {
                 Some(received) => text::received(&bytes(received)),
+                None if progress.fraction > 0.0 => text::stage_share(&progress.stage, progress.fraction),
                 None => text::stage_words(&progress.stage).to_owned(),
             },
             Phase::Running => {
@@ -59,7 +60,7 @@ pub(super) fn RunStatus() -> impl IntoView {
                 <span data-testid="status" role="status">{word}</span>
                 <span class="muted num run-detail">{detail}</span>
             </p>
-            <Show when=move || app.run.phase.get() == Phase::Running>
+            <Show when=move || match app.run.phase.get() { Phase::Running => true, phase => phase.busy() && fraction() > 0.0 }>
                 <progress max="1" prop:value=fraction aria-label=text::PROGRESS></progress>
             </Show>
         </div>

@@ -41,6 +41,7 @@ pub(super) struct Machine {
     route: u32,
     /// The same of `fn ended`, if it is there.
     ended: Option<u32>,
+    text: Box<str>,
 }
 
 fn engine(tier: Tier, draws: &Draws) -> Engine {
@@ -58,6 +59,16 @@ fn engine(tier: Tier, draws: &Draws) -> Engine {
     values::register(&mut engine, tier, draws);
     limits::set(&mut engine);
     engine
+}
+
+/// `text` with the head of a function made a block that is always run, every line where it was; and the names of its parameters.
+fn unwrapped(text: &str, hook: Hook) -> Option<(String, Vec<String>)> {
+    let start = text.find(&format!("fn {}", hook.name()))?;
+    let open = start + text[start..].find('(')?;
+    let close = open + text[open..].find(')')?;
+    let params = text[open + 1..close].split(',').map(|name| name.trim().to_owned()).collect();
+    let lines = "\n".repeat(text[start..close].matches('\n').count());
+    Some((format!("{}{lines}if true{}", &text[..start], &text[close + 1..]), params))
 }
 
 /// The first line of `text` with `what` in it, from 1.
@@ -96,7 +107,8 @@ impl Machine {
                 return Err(PolicyFault { line: line_of(text, &format!("let {name}")), message });
             }
         }
-        let machine = Machine { engine, ast, scope, draws, remembers: text.contains("state"), route, ended };
+        let machine =
+            Machine { engine, ast, scope, draws, remembers: text.contains("state"), route, ended, text: text.into() };
         machine.check_state().map_err(|message| PolicyFault { line: None, message })?;
         Ok(machine)
     }
@@ -141,8 +153,9 @@ impl Machine {
         self.draws.lock().map(|mut place| std::mem::replace(&mut *place, stream)).unwrap_or_default()
     }
 
-    /// Calls `hook`. Where that fails at an unknown place it is called again to learn the line: the interpreter's quick way with operators does
-    /// not tell where a division by zero stands, its slow way does. `args` are made anew for each call.
+    /// Calls `hook`. Where that fails at an unknown place it is run again to learn the line: the interpreter's quick way with operators does
+    /// not tell where a division by zero stands, its slow way does; and of a limit that is met in a function it only tells where that was called,
+    /// which is nowhere in the script, so the function's body is run outside of one. `args` are made anew for each call.
     pub(super) fn call<A: FuncArgs>(
         &mut self,
         hook: Hook,
@@ -160,7 +173,28 @@ impl Machine {
         self.engine.set_fast_operators(true);
         // `state` has moved on meanwhile: only the same fault counts.
         let fault = again.err().filter(|again| again.message == fault.message).unwrap_or(fault);
-        Err(PolicyFault { line: fault.line.or(self.line(hook)), ..fault })
+        if fault.line.is_none() {
+            let given = args(self);
+            let line = self.line_in_body(hook, now, given, &fault.message);
+            return Err(PolicyFault { line: line.or(self.line(hook)), ..fault });
+        }
+        Err(fault)
+    }
+
+    /// Where the body of `hook` fails with this message, run by itself.
+    fn line_in_body(&self, hook: Hook, now: Nanos, args: impl FuncArgs, message: &str) -> Option<u32> {
+        let (text, params) = unwrapped(&self.text, hook)?;
+        let ast = self.engine.compile(text).ok()?;
+        let mut scope = self.scope.clone();
+        scope.push_constant("now_s", now.as_secs());
+        let mut values: Vec<Dynamic> = vec![];
+        args.parse(&mut values);
+        params.into_iter().zip(values).for_each(|(name, value)| {
+            scope.push_dynamic(name, value);
+        });
+        let error = self.engine.run_ast_with_scope(&mut scope, &ast).err()?;
+        let fault = fault_of(error, &self.engine);
+        fault.line.filter(|_| fault.message == message)
     }
 
     fn call_once(&mut self, hook: Hook, now: Nanos, args: impl FuncArgs) -> Result<Dynamic, PolicyFault> {

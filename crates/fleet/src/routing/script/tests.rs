@@ -304,12 +304,12 @@ fn what_can_not_be_read_is_refused_with_its_line() {
 #[test]
 fn what_goes_wrong_in_a_decision_is_a_fault_with_its_line() {
     for (text, found) in [
-        ("let x = 0;\nloop { x += 1; }", "line 1: more than 50600 operations in one call; does it loop for ever?"),
-        ("let a = [];\nloop { a.push(1); }", "line 1: size of array/blob exceeds what a script may hold"),
-        ("let a = \"xxxxxxxx\";\nloop { a += a; }", "line 1: length of string exceeds"),
-        ("let a = [1];\nloop { a = [a, a]; }", "line 1: size of array/blob exceeds"),
-        ("let m = #{};\nfor i in 0..100000 { m[i.to_string()] = i; }", "line 1: "),
-        ("for i in 0..100000 { state[i.to_string()] = `a text of some length ${i}`; } 0", "line 1: "),
+        ("let x = 0;\nloop { x += 1; }", "line 3: more than 50600 operations in one call; does it loop for ever?"),
+        ("let a = [];\nloop { a.push(1); }", "line 3: size of array/blob exceeds what a script may hold"),
+        ("let a = \"xxxxxxxx\";\nloop { a += a; }", "line 3: length of string exceeds"),
+        ("let a = [1];\nloop { a = [a, a]; }", "line 3: size of array/blob exceeds"),
+        ("let m = #{};\nfor i in 0..100000 { m[i.to_string()] = i; }", "line 3: "),
+        ("for i in 0..100000 { state[i.to_string()] = `a text of some length ${i}`; } 0", "line 2: "),
         ("\"one\"", "line 1: route returned a text; it returns a replica's id, an integer, or an array"),
         ("()", "line 1: route returned nothing"),
         ("3", "line 1: route returned 3, which is none of the replicas it was given (0, 1, 2)"),

@@ -14,7 +14,7 @@ use web_sys::{Blob, BlobPropertyBag, CanvasRenderingContext2d, HtmlCanvasElement
 const PNG_SCALE: f64 = 3.0;
 
 /// The three buttons.
-pub(super) fn buttons(chart: &Arc<Chart>) -> impl IntoView + use<> {
+pub(in crate::views) fn buttons(chart: &Arc<Chart>) -> impl IntoView + use<> {
     let (svg, png, csv) = (chart.clone(), chart.clone(), chart.clone());
     let name = move |chart: &Chart, end: &str| format!("servelab-{}.{end}", chart.id);
     view! {

@@ -1,12 +1,16 @@
 //! The script of one's own policy: its text, scripts to start from, and what it may read.
 
 use crate::state::App;
-use crate::{address, text};
+use crate::{address, control, text};
 use leptos::prelude::*;
 use servelab_spec::catalog::{ScriptExample, ScriptReference, ScriptValue};
+use std::time::Duration;
 
 /// The parameter that says which tier a script reads.
 const TIER: &str = "tier";
+
+/// A pause in typing after which the draft takes the text.
+const TAKEN_AFTER: Duration = Duration::from_millis(400);
 
 /// The editor of the script of the policy at `at`.
 #[component]
@@ -15,28 +19,65 @@ pub(super) fn Script(at: usize) -> impl IntoView {
     let reference: Memo<ScriptReference> = Memo::new(move |_| {
         app.catalog.with(|catalog| catalog.as_ref().map(|catalog| catalog.script.clone()).unwrap_or_default())
     });
+    let first =
+        move || reference.with(|known| known.examples.first().map(|first| first.text.clone()).unwrap_or_default());
+    let own =
+        Memo::new(move |_| app.draft.with(|draft| draft.policies.get(at).and_then(|policy| policy.script.clone())));
+    // What stands in the editor while it says something else than the draft, or nothing: an emptied editor stays empty.
+    let written = RwSignal::new(None::<String>);
     // Without a text of its own the policy runs the first of the examples.
-    let shown = Memo::new(move |_| {
-        let own = app.draft.with(|draft| draft.policies.get(at).and_then(|policy| policy.script.clone()));
-        own.unwrap_or_else(|| {
-            reference.with(|known| known.examples.first().map(|first| first.text.clone()).unwrap_or_default())
-        })
-    });
-    let write = move |written: String, tier: Option<u32>| {
-        let first = reference.with_untracked(|known| known.examples.first().map(|first| first.text.clone()));
+    let shown = Memo::new(move |_| written.get().or_else(|| own.get()).unwrap_or_else(first));
+    let emptied = Memo::new(move |_| shown.with(|shown| shown.trim().is_empty()));
+    let take = move |text: &str, tier: Option<u32>| {
+        let plain = text.trim().is_empty() || *text == untrack(first);
         app.draft.update(|draft| {
             let Some(policy) = draft.policies.get_mut(at) else { return };
-            policy.script = (Some(&written) != first.as_ref() && !written.trim().is_empty()).then_some(written);
+            policy.script = (!plain).then(|| text.to_owned());
             if let Some(tier) = tier {
                 policy.params.insert(TIER.into(), tier.into());
             }
         });
-        address::commit(app);
+    };
+    let waiting = StoredValue::new_local(None::<TimeoutHandle>);
+    let stop_waiting = move || waiting.update_value(|waiting| waiting.take().iter().for_each(TimeoutHandle::clear));
+    on_cleanup(stop_waiting);
+    let settle = move || {
+        stop_waiting();
+        if let Some(text) = written.get_untracked() {
+            take(&text, None);
+        }
+    };
+    let write = move |text: String| {
+        stop_waiting();
+        written.set(Some(text));
+        waiting.set_value(set_timeout_with_handle(settle, TAKEN_AFTER).ok());
+    };
+    // Another text than the editor's came into the draft: an example, or a step back in the history.
+    Effect::new(move |_| {
+        let own = own.get();
+        let same = |text: &String| own.as_ref().map_or(text.trim().is_empty() || *text == first(), |own| own == text);
+        let pending = waiting.with_value(Option::is_some);
+        if !pending && written.with_untracked(|written| written.as_ref().is_some_and(|text| !same(text))) {
+            written.set(None);
+        }
+    });
+    let keys = move |event: web_sys::KeyboardEvent| {
+        if event.key() == "Enter" && (event.ctrl_key() || event.meta_key()) {
+            event.prevent_default();
+            settle();
+            address::commit(app);
+            control::start(app);
+        }
     };
     let start_from = move |example: ScriptExample| {
         let title = example.title.clone();
         view! {
-            <button type="button" class="linklike" on:click=move |_| write(example.text.clone(), Some(example.tier))>
+            <button type="button" class="linklike" on:click=move |_| {
+                stop_waiting();
+                written.set(None);
+                take(&example.text, Some(example.tier));
+                address::commit(app);
+            }>
                 {title}
             </button>
         }
@@ -60,8 +101,13 @@ pub(super) fn Script(at: usize) -> impl IntoView {
                 aria-describedby=format!("{id}-help")
                 aria-invalid=move || at_fault().to_string()
                 prop:value=shown
-                on:change=move |event| write(event_target_value(&event), None)
+                on:input=move |event| write(event_target_value(&event))
+                on:change=move |_| { settle(); address::commit(app); }
+                on:keydown=keys
             ></textarea>
+            <Show when=move || emptied.get()>
+                <p class="param-help" role="status">{text::SCRIPT_EMPTY}</p>
+            </Show>
             <p class="param-help muted" id=format!("{id}-help")>{text::SCRIPT_HELP}</p>
             <p class="exports">
                 <span class="muted">{text::SCRIPT_FROM}</span>
