@@ -151,3 +151,44 @@ fn every_policy_is_compared_with_the_best() {
     let nobody = run_priced(&spec("multi-tenant", &[("engine.blocks", "1")])).unwrap();
     assert!(nobody.policies.iter().all(|policy| policy.versus_best.is_none()));
 }
+
+/// Replicas that come when the last request has gone change nothing; in particular not how evenly requests were spread.
+#[test]
+fn who_never_served_makes_nothing_uneven() {
+    let plain = run_priced(&spec("multi-tenant", &[])).unwrap();
+    let late = plain.workload.last_arrival_s.ceil().to_string();
+    let joined = run_priced(&spec("multi-tenant", &[("events.join", "4"), ("events.join_at_s", &late)])).unwrap();
+    for (before, after) in plain.policies.iter().zip(&joined.policies) {
+        assert_eq!(before.imbalance, after.imbalance, "{}", before.label);
+        assert_eq!(after.replicas.len(), 8);
+    }
+    // One that was there from the start and got nothing is what uneven means: one tenant, one home of four.
+    let one = [("workload.tenants", "1"), ("policies", "prefix_affinity(guard=0)")];
+    let home = run_priced(&spec("multi-tenant", &one)).unwrap();
+    assert_eq!(home.policies[0].imbalance.assignments, 4.0);
+}
+
+/// Headline, table and verdict name the same policy, and who is within noise of it is said.
+#[test]
+fn headline_table_and_verdict_agree() {
+    for preset in ["multi-tenant", "tiny-cache", "slow-replica", "scale-in", "sessions"] {
+        for seed in ["1", "2", "3", "4"] {
+            let report = run_priced(&spec(preset, &[("seed", seed)])).unwrap();
+            let best = report.policies.iter().find(|policy| policy.versus_best.is_none()).unwrap();
+            let tied: Vec<&str> = (report.policies.iter())
+                .filter(|policy| policy.versus_best.is_some_and(|versus| !versus.significant))
+                .map(|policy| policy.label.as_str())
+                .collect();
+            let said = report.findings.join(" ");
+            if let Some((soonest, _)) = said.split_once(" gave first tokens soonest") {
+                assert!(soonest.ends_with(&best.label), "{preset} {seed}: {said}");
+            }
+            for label in &tied {
+                assert!(said.contains("within noise") && said.contains(label), "{preset} {seed} {label}: {said}");
+            }
+            let verdict = report.verdict.unwrap();
+            let named = verdict.because.split(" gave first tokens soonest").next().unwrap();
+            assert!(named == best.label || verdict.because.contains(" are within noise of each other"), "{said}");
+        }
+    }
+}

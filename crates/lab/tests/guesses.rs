@@ -59,6 +59,26 @@ fn a_stopped_run_and_one_without_its_policies_are_not_judged() {
     assert_eq!(option(&order), Some(2), "options follow the preset, whatever the order of the run");
 }
 
+/// Options are the preset's policies, whatever was added; but where an added one is sooner, nobody is called the soonest of all.
+#[test]
+fn an_added_policy_that_is_sooner_is_named() {
+    let mut named = 0;
+    for added in ["least_requests", "kubeai_prefix_hash", "sglang_cache_aware", "dynamo_kv", "blend"] {
+        let policies = format!("round_robin,least_tokens,prefix_affinity,{added}");
+        let report = run_priced(&spec("multi-tenant", &[("policies", &policies)])).unwrap();
+        let verdict = report.verdict.unwrap();
+        assert_eq!(verdict.option, 2, "the answer is about the policies that were asked about");
+        let (asked, more) = (report.policies[2].ttft_s.mean, &report.policies[3]);
+        let told = verdict.because.contains(&format!("{}, which was not asked about, was sooner still", more.label));
+        assert_eq!(verdict.because.starts_with("Of the policies asked about, "), told);
+        assert!(!told || more.ttft_s.mean < asked, "{}", verdict.because);
+        // Half as long again is beyond noise in 300 requests.
+        assert!(told || more.ttft_s.mean > asked / 1.5, "{added}: {} after {}", more.ttft_s.mean, verdict.because);
+        named += u32::from(told);
+    }
+    assert!(named > 0, "some of them is sooner");
+}
+
 #[test]
 fn affinity_is_soonest_with_many_tenants_and_nobody_is_on_one_replica() {
     all_say(2, "multi-tenant", &[]);
@@ -142,6 +162,15 @@ fn plain_affinity_ends_last_with_a_hot_tenant_only() {
     // The same load spread evenly over tenants: nobody overflows.
     for said in answers("hot-tenant", &[("workload.skew", "0"), ("workload.tenants", "64")]) {
         assert_ne!(said, Some(2));
+    }
+}
+
+/// The guard's threshold has a best place: beyond noise, both ends of its range lose to it. With little to do, nothing is lost by staying at home.
+#[test]
+fn a_guard_can_be_too_tight_and_too_loose() {
+    all_say(2, "guard", &[]);
+    for said in answers("guard", &[("workload.rate", "0.5")]) {
+        assert!(matches!(said, Some(0 | 3)), "{said:?}");
     }
 }
 

@@ -393,7 +393,7 @@ fn a_script_that_goes_wrong_ends_its_run_and_nothing_else() {
     };
     let mut desk = priced();
     for (number, text, found) in [
-        (1, "fn route(request, replicas) {\n  loop { }\n}", "line 1: more than"),
+        (1, "fn route(request, replicas) {\n  loop { }\n}", "line 2: more than"),
         (2, "fn route(request, replicas) {\n  let a = []; loop { a.push(a) }\n}", "exceeds what a script may hold"),
         (3, "fn route(request, replicas) {\n  \"no\"\n}", "line 1: route returned a text"),
         (4, "fn route(request, replicas) { 99 }", "route returned 99, which is none of the replicas"),
