@@ -1,11 +1,11 @@
 //! What can be an axis of a sweep, and the values that it takes as they stand in the form.
 
 use crate::settings::{self, round_digits};
-use servelab_spec::Spec;
 use servelab_spec::catalog::{Catalog, ParamInfo, ParamKind};
 use servelab_spec::experiment::ExecutionMode;
 use servelab_spec::sweep::{Axis, AxisRange, AxisValues, Scale, SweepSpec, check_key};
 use servelab_spec::validate::SpecError;
+use servelab_spec::{Spec, patch};
 
 /// How many values an axis has unless it is said: enough for a bend to show, few enough for a short wait.
 const STEPS: u32 = 7;
@@ -72,11 +72,18 @@ pub(crate) struct AxisForm {
 
 /// Everything of a spec that a sweep takes, settings first.
 pub(crate) fn choices(catalog: &Catalog, spec: &Spec) -> Vec<Choice> {
+    let of_capacity = patch::entries(spec).into_iter().find(|(key, _)| key == "workload.rate_unit");
+    let rate_unit = of_capacity.map(|(_, unit)| if unit == "of_capacity" { "× capacity" } else { "requests/s" });
     let setting = |info: &ParamInfo| {
         let key = info.name.as_str();
         let swept = check_key(key).is_ok() && !LEFT_OUT.contains(&key) && !key.starts_with("tick.");
         let value = settings::get(spec, info).filter(|_| swept && settings::matters(spec, key))?;
-        Some(Choice { key: key.to_owned(), policy: None, info: info.clone(), value })
+        let mut info = info.clone();
+        // One setting whose unit is another setting.
+        if let Some(unit) = rate_unit.filter(|_| key == "workload.rate") {
+            info.unit = unit.to_owned();
+        }
+        Some(Choice { key: key.to_owned(), policy: None, info, value })
     };
     let mut out: Vec<Choice> = catalog.settings.iter().filter_map(setting).collect();
     for (at, policy) in spec.policies.iter().enumerate() {
@@ -245,6 +252,10 @@ mod tests {
         // No seed and no kind, and nobody joins.
         assert_eq!(keys(&spec), ["replicas", "workload.rate"]);
         assert_eq!(first(&choices(&catalog(), &spec)).map(|choice| choice.key.as_str()), Some("workload.rate"));
+        let unit = |spec: &Spec| first(&choices(&catalog(), spec)).map(|choice| choice.info.unit.clone());
+        assert_eq!(unit(&spec).as_deref(), Some("× capacity"));
+        let per_second = patch::set(&spec, "workload.rate_unit", "per_second").expect("a unit");
+        assert_eq!(unit(&per_second).as_deref(), Some("requests/s"));
         spec.events.join = 1;
         assert_eq!(keys(&spec).len(), 3);
     }
