@@ -21,6 +21,8 @@ pub(crate) enum Command {
     Merge(MergeArgs),
     /// Find the highest rate at which each policy keeps the limits, per replica.
     Knee(KneeArgs),
+    /// Show a cold start stage by stage, what its probes make of it, and what weights take at least.
+    Coldstart(ColdstartArgs),
     /// Show what can be chosen.
     List(ListArgs),
     /// Print everything that can be chosen, as JSON.
@@ -118,6 +120,27 @@ pub(crate) struct KneeArgs {
 }
 
 #[derive(ClapArgs)]
+pub(crate) struct ColdstartArgs {
+    /// A cold start by name (`servelab list startups`).
+    #[arg(default_value = "l40s_8b")]
+    pub(crate) start: String,
+    /// Change a setting of it, for example `startup.few_graphs=on` or `startup.bits=4`.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// Replicas that start at the same instant.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) together: u32,
+    /// Requests in flight once it serves: what its probes then meet.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) in_flight: u32,
+    /// Write the probes as a Kubernetes manifest into a file.
+    #[arg(long, value_name = "FILE.yaml")]
+    pub(crate) manifest: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) into: Into,
+}
+
+#[derive(ClapArgs)]
 pub(crate) struct MergeArgs {
     /// Results of shards, as JSON, in any order.
     #[arg(required = true)]
@@ -159,12 +182,16 @@ pub(crate) struct ListArgs {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Listed {
+    /// Autoscalers and their parameters.
+    Controllers,
     /// Routing policies and their parameters.
     Policies,
     /// Ready-made experiments.
     Presets,
     /// Cost models.
     Costs,
+    /// Cold starts.
+    Startups,
     /// Settings of an experiment.
     Settings,
     /// Charts.

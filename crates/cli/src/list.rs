@@ -14,7 +14,16 @@ pub(crate) fn catalog(out: &mut impl Write) -> Result<(), Failure> {
 }
 
 pub(crate) fn list(args: &ListArgs, out: &mut impl Write) -> Result<(), Failure> {
-    let all = [Listed::Presets, Listed::Policies, Listed::Costs, Listed::Settings, Listed::Charts, Listed::Script];
+    let all = [
+        Listed::Presets,
+        Listed::Policies,
+        Listed::Controllers,
+        Listed::Costs,
+        Listed::Startups,
+        Listed::Settings,
+        Listed::Charts,
+        Listed::Script,
+    ];
     let wanted = args.what.map_or(all.to_vec(), |what| vec![what]);
     match args.format {
         Format::Csv => Err(Failure::Request("--format csv: lists come as table or json".into())),
@@ -23,8 +32,10 @@ pub(crate) fn list(args: &ListArgs, out: &mut impl Write) -> Result<(), Failure>
             match args.what {
                 None => write_json(&catalog, out),
                 Some(Listed::Policies) => write_json(&catalog.policies, out),
+                Some(Listed::Controllers) => write_json(&catalog.controllers, out),
                 Some(Listed::Presets) => write_json(&catalog.presets, out),
                 Some(Listed::Costs) => write_json(&catalog.costs, out),
+                Some(Listed::Startups) => write_json(&catalog.startups, out),
                 Some(Listed::Settings) => write_json(&catalog.settings, out),
                 Some(Listed::Charts) => write_json(&CHARTS, out),
                 Some(Listed::Script) => write_json(&catalog.script, out),
@@ -52,6 +63,18 @@ fn table(what: Listed) -> Table {
                 table.row(vec![preset.name, preset.question]);
             }
         }
+        Listed::Controllers => {
+            table = Table::of_words(&["controller", "default", "accepted", "what it does"]);
+            for controller in catalog.controllers {
+                let bound = if controller.bound { " A bound, not a choice." } else { "" };
+                let summary = format!("{}{bound}", controller.summary);
+                table.row(vec![controller.name, String::new(), String::new(), summary]);
+                for param in controller.params {
+                    let name = format!("  {}", param.name);
+                    table.row(vec![name, param.default.to_string(), accepted(&param, true), param.help]);
+                }
+            }
+        }
         Listed::Policies => {
             table = Table::of_words(&["policy", "default", "accepted", "what it does"]);
             for policy in catalog.policies {
@@ -72,6 +95,12 @@ fn table(what: Listed) -> Table {
                 row.extend(numbers.map(|number| number.to_string()));
                 row.push(format!("{}: {}", cost.label, cost.source));
                 table.row(row);
+            }
+        }
+        Listed::Startups => {
+            table = Table::of_words(&["cold start", "what starts", "where the numbers come from"]);
+            for info in catalog.startups {
+                table.row(vec![info.name, info.label, info.source]);
             }
         }
         Listed::Settings => {

@@ -7,6 +7,7 @@
 //! | [`run`] | running a spec and writing what came out |
 //! | [`sweep`], [`merge`] | many runs on all cores, or a part of them here and the rest elsewhere |
 //! | [`knee`] | the rate that a fleet can bear |
+//! | [`coldstart`] | a cold start stage by stage |
 //! | [`spread`] | runs over cores |
 //! | [`output`] | files that results go to |
 //! | [`summary`] | a report as a person reads it |
@@ -17,6 +18,7 @@
 //! Exit status: 0 done; 1 the run or a file failed; 2 the request can not be met as it was put (unknown name, value out of range).
 
 mod args;
+mod coldstart;
 mod knee;
 mod list;
 mod merge;
@@ -67,6 +69,7 @@ fn main() -> ExitCode {
         Command::Sweep(args) => sweep::sweep(&args, &mut out),
         Command::Merge(args) => merge::merge(&args, &mut out),
         Command::Knee(args) => knee::knee(&args, &mut out),
+        Command::Coldstart(args) => coldstart::coldstart(&args, &mut out),
         Command::List(args) => list::list(&args, &mut out),
         Command::Catalog => list::catalog(&mut out),
     };

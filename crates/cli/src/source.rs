@@ -37,14 +37,19 @@ pub(crate) fn sweep(args: &Experiment) -> Result<Option<SweepSpec>, Failure> {
     Ok(Some(sweep))
 }
 
-fn changed(mut spec: Spec, args: &Experiment) -> Result<Spec, Failure> {
-    let request = |error: servelab_spec::SpecError| Failure::Request(error.to_string());
-    for change in &args.set {
+/// `spec` with `changes`, each of them `KEY=VALUE`.
+pub(crate) fn set(mut spec: Spec, changes: &[String]) -> Result<Spec, Failure> {
+    for change in changes {
         let Some((key, value)) = change.split_once('=') else {
             return Err(Failure::Request(format!("--set {change}: accepted is KEY=VALUE, as in workload.rate=12")));
         };
-        spec = patch::set(&spec, key.trim(), value).map_err(request)?;
+        spec = patch::set(&spec, key.trim(), value).map_err(|error| Failure::Request(error.to_string()))?;
     }
+    Ok(spec)
+}
+
+fn changed(spec: Spec, args: &Experiment) -> Result<Spec, Failure> {
+    let mut spec = set(spec, &args.set)?;
     for file in &args.scripts {
         let policy = PolicySpec::scripted(&script(file)?).with("tier", args.script_tier.into());
         spec.policies.push(policy);
@@ -52,7 +57,7 @@ fn changed(mut spec: Spec, args: &Experiment) -> Result<Spec, Failure> {
     if let Some(seed) = args.seed {
         spec.seed = seed;
     }
-    catalog::check(&spec).map_err(request)?;
+    catalog::check(&spec).map_err(|error| Failure::Request(error.to_string()))?;
     Ok(spec)
 }
 

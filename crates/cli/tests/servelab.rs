@@ -235,3 +235,31 @@ fn a_policy_of_ones_own_runs_and_says_where_it_goes_wrong() {
     text(&tiers);
     assert!(text(&["list", "script"]).contains("replica.cached_tokens"));
 }
+
+/// The published cold start, what an optimisation does to it, and a startup probe that never lets it live.
+#[test]
+fn cold_starts_are_told_stage_by_stage() {
+    let table = text(&["coldstart"]);
+    assert!(table.contains("4 min 54 s") && table.contains("tensorfuse"), "{table}");
+    assert!(table.contains("70B, 4 bits") && table.contains("Fewer graph sizes"), "{table}");
+    let json = |args: &[&str]| -> Value {
+        let args = [&["coldstart"], args, &["--format", "json"]].concat();
+        serde_json::from_str(&text(&args)).unwrap()
+    };
+    let serves = |args: &[&str]| json(args)["serves_s"].as_f64().unwrap();
+    let bare = serves(&["l40s_8b"]);
+    assert!((serves(&["l40s_8b", "--set", "startup.few_graphs=on"]) - (bare - 47.0)).abs() < 1e-6);
+    assert!(bare / serves(&["l40s_8b", "--set", "startup.bits=4"]) < 1.5);
+    let together = json(&["l40s_8b", "--together", "4"]);
+    assert!(together["together_s"].as_f64().unwrap() > bare + 180.0);
+    let file = scratch("deployment.yaml");
+    let manifest = ["--manifest", file.to_str().unwrap()];
+    let killed = json(&[&["h100_70b", "--set", "startup.probes.startup.on=on"], &manifest[..]].concat());
+    assert_eq!(killed["fate"], "killed_for_ever");
+    let manifest = std::fs::read_to_string(&file).unwrap();
+    assert!(manifest.contains("startupProbe:") && manifest.contains("failureThreshold: 3"), "{manifest}");
+    assert!(refused(&["coldstart", "warm"], 2).contains("l40s_8b_cached"));
+    assert!(refused(&["coldstart", "--set", "startup.node_s=-1"], 2).contains("startup.node_s"));
+    assert!(refused(&["coldstart", "--together", "0"], 2).contains("from 1 to 512"));
+    assert!(text(&["list", "startups"]).contains("image_8b"));
+}

@@ -3,6 +3,7 @@
 //! Clients are open loop: requests arrive when the workload says, whatever became of earlier ones. A request is not an attempt: each
 //! try has a number of its own, and the client decides after each whether the request has ended.
 
+use crate::record::Loss;
 use serde::{Deserialize, Serialize};
 use servelab_engine::Nanos;
 
@@ -13,7 +14,7 @@ pub enum ClientsConfig {
     /// One attempt for each request.
     #[default]
     OneTry,
-    /// A request turned away by the gateway (429, 503) is tried again after a fixed pause.
+    /// A request turned away by the gateway (429, 503) or lost with its replica (502) is tried again after a fixed pause.
     FixedRetry {
         /// Most attempts of a request, the first included.
         attempts: u32,
@@ -29,6 +30,15 @@ pub(crate) struct Failure {
     pub(crate) code: u16,
     /// When to try again, if the server said.
     pub(crate) retry_after: Option<Nanos>,
+    /// Its replica went while it was there.
+    pub(crate) lost: Option<Loss>,
+}
+
+impl Failure {
+    /// It is turned away with `code`.
+    pub(crate) fn refused(code: u16) -> Self {
+        Failure { code, retry_after: None, lost: None }
+    }
 }
 
 /// What a client does next.
@@ -45,7 +55,7 @@ impl ClientsConfig {
     pub(crate) fn after(&self, now: Nanos, attempt: u32, failure: Failure) -> After {
         match *self {
             ClientsConfig::FixedRetry { attempts, pause }
-                if attempt < attempts && matches!(failure.code, 429 | 503) =>
+                if attempt < attempts && matches!(failure.code, 429 | 502 | 503) =>
             {
                 // At least a nanosecond, so that a full gateway is not asked again at the same instant for ever.
                 After::RetryAt(now + failure.retry_after.unwrap_or(pause).max(Nanos(1)))

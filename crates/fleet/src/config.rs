@@ -4,6 +4,7 @@ use crate::clients::ClientsConfig;
 use crate::gateway::GatewayConfig;
 use crate::replica::server::ServerConfig;
 use crate::replica::tick::TickConfig;
+use crate::scaling::ScalingConfig;
 use crate::store::StoreConfig;
 use crate::telemetry::TelemetryConfig;
 use serde::{Deserialize, Serialize};
@@ -34,6 +35,9 @@ pub struct FleetConfig {
     pub changes: Vec<Change>,
     /// Replicas slower than the rest.
     pub slow: Option<Slow>,
+    /// How replicas come and go by themselves; `None`: only [`FleetConfig::changes`] does that.
+    #[serde(default)]
+    pub scaling: Option<ScalingConfig>,
     /// Seeds what policies and replicas draw. Arrivals have their own streams in the source.
     pub seed: u64,
     /// Longest run of equal priced steps taken at once, [`MAX_REPEAT`] by default; 1 takes every step alone. Changes speed and
@@ -73,6 +77,13 @@ pub enum ChangeKind {
     RestartRouters,
     /// Every router's counts fall to zero while what policies remember stays.
     ResetCounts,
+    /// Every replica is replaced, one after the other. Only in a fleet that scales.
+    Deploy,
+    /// Replicas crash, and their nodes with them. Only in a fleet that scales.
+    Crash {
+        /// How many.
+        replicas: u32,
+    },
 }
 
 /// Replicas slower than the rest: the last ones of those that are there at the start.
@@ -129,14 +140,18 @@ impl FleetConfig {
             store: None,
             changes: Vec::new(),
             slow: None,
+            scaling: None,
             seed: 0,
             max_repeat: MAX_REPEAT,
             horizon: None,
         }
     }
 
-    /// Replicas there ever are: those of the start and those that join.
+    /// Places there are: those of the start and of those that join, or as many as scaling needs.
     pub fn replicas_ever(&self) -> u32 {
+        if let Some(scaling) = &self.scaling {
+            return scaling.places(self.replicas);
+        }
         let joins = self.changes.iter().filter(|change| matches!(change.what, ChangeKind::Join { .. })).count();
         self.replicas.saturating_add(joins as u32)
     }

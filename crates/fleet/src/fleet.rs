@@ -12,9 +12,11 @@ mod dispatch;
 mod fetches;
 mod flights;
 mod frame;
+mod lives;
 mod look;
 mod routers;
 mod saved;
+mod scaler;
 mod signals;
 mod slab;
 mod timers;
@@ -30,6 +32,8 @@ use crate::gateway::AnyGateway;
 use crate::record::{Counts, RequestRecord};
 use crate::replica::{Model, Next, Replica};
 use crate::routing::PolicyFault;
+use crate::scaling::Controller;
+use crate::scaling::scaler::Scaler;
 use crate::store::KvStore;
 use crate::telemetry::{KvIndex, PolledSignals, Reads};
 use decisions::Decisions;
@@ -69,6 +73,8 @@ pub enum Poll {
 pub struct Fleet {
     core: Core,
     policies: Policies,
+    /// Who decides how many replicas there are.
+    controller: Option<Box<dyn Controller>>,
     /// What the policies read.
     reads: Reads,
     /// Everything below is rebuilt from `core`.
@@ -110,6 +116,8 @@ pub(crate) struct Core {
     /// [`Nanos::MAX`] when nobody reads metrics, or nothing has happened since the last scrape.
     next_scrape: Nanos,
     index: Option<KvIndex>,
+    /// In a fleet that scales.
+    scaler: Option<Scaler>,
     /// What lies behind the replicas.
     #[serde(default)]
     store: Option<KvStore>,
@@ -134,6 +142,7 @@ impl Fleet {
         }
         let policies = Policies::new(policy.clone(), config.telemetry.routers)?;
         let reads = policies.reads();
+        let controller = scaler::controller(&config)?;
         let n = config.replicas_ever();
         let kv_changes = reads.has(Reads::EVENTS);
         let replicas = (0..n).map(|index| Replica::new(&config, index, kv_changes)).collect::<Result<_, _>>()?;
@@ -153,6 +162,7 @@ impl Fleet {
             routers: (0..config.telemetry.routers).map(|_| RouterCounts::new(n)).collect(),
             polled: vec![PolledSignals::default(); n as usize],
             next_scrape: if reads.has(Reads::POLLED) { Nanos::ZERO } else { Nanos::MAX },
+            scaler: config.scaling.as_ref().map(|scaling| Scaler::new(scaling, config.replicas)),
             index: kv_changes.then(|| KvIndex::new(n, config.telemetry.event_loss, config.seed)),
             store: config.store.map(KvStore::new),
             replicas,
@@ -163,11 +173,13 @@ impl Fleet {
             fault: None,
             config,
         };
-        Ok(Fleet::around(core, policies))
+        let mut fleet = Fleet::around(core, policies, controller);
+        fleet.start_scaling();
+        Ok(fleet)
     }
 
     /// Rebuilds what is not saved.
-    fn around(core: Core, mut policies: Policies) -> Self {
+    fn around(core: Core, mut policies: Policies, controller: Option<Box<dyn Controller>>) -> Self {
         let n = core.replicas.len() as u32;
         let scratch = dispatch::Scratch::new(&core);
         policies.replicas_changed(scratch.ready());
@@ -177,6 +189,7 @@ impl Fleet {
             core,
             reads: policies.reads(),
             policies,
+            controller,
             ends: Tournament::new(n),
             running_ahead: vec![false; n as usize],
             ahead: vec![(0, Nanos::ZERO); n as usize],
@@ -278,6 +291,14 @@ impl Fleet {
                 Some(Timer::Change(at)) => self.change(at),
                 Some(Timer::Ready(replica)) => self.admit(replica),
                 Some(Timer::Warm(replica)) => self.warm_up(replica),
+                Some(Timer::Sample) => self.sample(),
+                Some(Timer::Evaluate) => self.evaluate(),
+                Some(Timer::Reconcile) => self.reconcile(),
+                Some(Timer::Stage { replica, life }) => self.stage_ends(replica, life),
+                Some(Timer::Link(link)) => self.transfers(link),
+                Some(Timer::Node) => self.node_ready(),
+                Some(Timer::Probe { replica, life }) => self.probe(replica, life),
+                Some(Timer::Grace { replica, life }) => self.grace_over(replica, life),
                 None => {}
             },
             Event::Scrape => self.scrape(),
@@ -355,7 +376,7 @@ impl Fleet {
     pub fn plan(&self, replica: u32) -> Option<&StepPlan> {
         match &self.core.replicas.get(replica as usize)?.model {
             Model::Engine(engine) => engine.plan(),
-            Model::Server(_) | Model::Tick(_) => None,
+            Model::Server(_) | Model::Tick(_) | Model::Vacant(_) => None,
         }
     }
 

@@ -49,6 +49,7 @@ pub mod gateway;
 pub mod record;
 pub mod replica;
 pub mod routing;
+pub mod scaling;
 pub mod startup;
 pub mod store;
 pub mod telemetry;

@@ -69,6 +69,23 @@ pub enum Outcome {
     },
     /// Still under way at the horizon.
     Pending,
+    /// Its replica went before it was done, and nobody tried again.
+    Lost {
+        /// Why the replica went.
+        cause: Loss,
+    },
+}
+
+/// Why a replica went with work on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Loss {
+    /// It was told to go, and was killed when its time to drain was over.
+    Grace,
+    /// Its liveness or start-up probe failed too often, and it was started again.
+    Probe,
+    /// It crashed, or its node did.
+    Crash,
 }
 
 /// How many requests came to which end so far.
@@ -81,6 +98,9 @@ pub struct Counts {
     pub finished: u64,
     /// Refused.
     pub rejected: u64,
+    /// Lost with their replica.
+    #[serde(default)]
+    pub lost: u64,
     /// Pending at the horizon (0 before it).
     pub pending: u64,
     /// Tries of all requests together.
@@ -120,6 +140,24 @@ pub struct ReplicaStats {
 }
 
 impl ReplicaStats {
+    /// The totals of both, of which `self` is the earlier life of the same place.
+    #[must_use]
+    pub(crate) fn and(self, later: ReplicaStats) -> ReplicaStats {
+        ReplicaStats {
+            assignments: self.assignments + later.assignments,
+            prompt_tokens: self.prompt_tokens + later.prompt_tokens,
+            hit_tokens: self.hit_tokens + later.hit_tokens,
+            fetched_tokens: self.fetched_tokens + later.fetched_tokens,
+            busy: self.busy + later.busy,
+            lifetime: self.lifetime + later.lifetime,
+            kv_peak: self.kv_peak.max(later.kv_peak),
+            steps: self.steps + later.steps,
+            preemptions: self.preemptions + later.preemptions,
+            evictions: self.evictions + later.evictions,
+            peak_waiting: self.peak_waiting.max(later.peak_waiting),
+        }
+    }
+
     /// Prompt tokens that had to be computed, repeats after preemption left out.
     pub fn uncached_tokens(&self) -> u64 {
         self.prompt_tokens - self.hit_tokens - self.fetched_tokens

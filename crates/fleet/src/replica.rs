@@ -12,7 +12,9 @@ pub mod tick;
 use crate::config::{FleetConfig, ReplicaConfig};
 use crate::error::FleetError;
 use crate::record::ReplicaStats;
-use crate::startup::LifeCycle;
+use crate::scaling::PodSample;
+use crate::scaling::history::TtftCounts;
+use crate::startup::{LifeCycle, Prober, Stage};
 use crate::telemetry::PolledSignals;
 use engine::EngineReplica;
 use serde::{Deserialize, Serialize};
@@ -72,8 +74,16 @@ pub(crate) trait ReplicaModel {
         0
     }
 
+    /// KV blocks with content, in use or not: what is lost when it goes.
+    fn cached_blocks(&self) -> u32 {
+        0
+    }
+
     /// What it says of itself when asked.
     fn metrics(&self, into: &mut PolledSignals);
+
+    /// What it has counted of its work, for the signals of autoscalers.
+    fn counters(&self, into: &mut PodSample);
 
     /// Totals; assignments and lifetime are the loop's to fill in.
     fn stats(&self) -> ReplicaStats;
@@ -105,6 +115,42 @@ pub(crate) enum Model {
     Engine(Box<EngineReplica>),
     Server(ServerReplica),
     Tick(TickReplica),
+    /// Nothing is there: not yet, or no longer.
+    Vacant(Vacant),
+}
+
+/// The model of a place without a replica.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Vacant {}
+
+impl ReplicaModel for Vacant {
+    fn submit(&mut self, _now: Nanos, _request: SequenceRequest) -> Result<(), Refusal> {
+        unreachable!("nobody routes to a place without a replica")
+    }
+
+    fn start(&mut self, _now: Nanos, _max_repeat: u32) {}
+
+    fn next(&self) -> Next {
+        Next::Idle
+    }
+
+    fn advance(&mut self, _now: Nanos, _events: &mut Vec<EngineEvent>) {}
+
+    fn step(&self) -> u64 {
+        0
+    }
+
+    fn idles_beside_work(&self) -> bool {
+        false
+    }
+
+    fn metrics(&self, _into: &mut PolledSignals) {}
+
+    fn counters(&self, _into: &mut PodSample) {}
+
+    fn stats(&self) -> ReplicaStats {
+        ReplicaStats::default()
+    }
 }
 
 impl Model {
@@ -113,6 +159,7 @@ impl Model {
             Model::Engine(engine) => &**engine,
             Model::Server(server) => server,
             Model::Tick(tick) => tick,
+            Model::Vacant(vacant) => vacant,
         }
     }
 
@@ -121,41 +168,127 @@ impl Model {
             Model::Engine(engine) => &mut **engine,
             Model::Server(server) => server,
             Model::Tick(tick) => tick,
+            Model::Vacant(vacant) => vacant,
         }
     }
 }
 
-/// One replica of a fleet.
+/// How far a replica's start has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Boot {
+    /// Position of the stage under way in the configuration's list; its length when all are over.
+    pub(crate) at: u32,
+    /// The link over which the stage under way transfers.
+    pub(crate) link: Option<u32>,
+}
+
+/// One place of a fleet and the replica that lives there, if one does. Places are used again: the fleet's memory grows with what is there.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Replica {
     pub(crate) life: LifeCycle,
     pub(crate) model: Model,
-    /// Attempts sent to it.
+    /// Attempts sent to the present one.
     pub(crate) assignments: u64,
+    /// First tokens of the present one by TTFT, where autoscalers ask for them.
+    pub(crate) ttft: Option<Box<TtftCounts>>,
+    /// When the present one could first run.
+    pub(crate) warm_at: Nanos,
+    /// How far the present one's start has come.
+    pub(crate) boot: Boot,
+    /// Who asks it whether it lives.
+    pub(crate) prober: Option<Prober>,
+    /// Totals of those that lived here before.
+    past: ReplicaStats,
 }
 
 impl Replica {
     /// Replica `index`, which notes changes of its cache when `kv_changes`.
     pub(crate) fn new(config: &FleetConfig, index: u32, kv_changes: bool) -> Result<Self, FleetError> {
-        let model = match &config.replica {
-            ReplicaConfig::Engine { engine, cost, executed, charge_measured } => {
-                let write_through = config.store.is_some();
-                let engine = EngineConfig { kv_changes, write_through, materialise: *executed, ..engine.clone() };
-                let cost = match config.slowness(index) {
-                    1.0 => *cost,
-                    slow => cost.scaled(slow),
-                };
-                Model::Engine(Box::new(EngineReplica::new(engine, cost, *executed, *charge_measured)?))
-            }
-            ReplicaConfig::Server(server) => Model::Server(ServerReplica::new(*server, config.seed)?),
-            ReplicaConfig::Tick(tick) => Model::Tick(TickReplica::new(*tick)?),
+        let (life, model) = if index < config.replicas {
+            (LifeCycle::ready(Nanos::ZERO), build(config, index, kv_changes)?)
+        } else if config.scaling.is_some() {
+            (LifeCycle::planned(), Model::Vacant(Vacant {}))
+        } else {
+            (LifeCycle::planned(), build(config, index, kv_changes)?)
         };
-        let life = if index < config.replicas { LifeCycle::ready(Nanos::ZERO) } else { LifeCycle::planned() };
-        Ok(Replica { life, model, assignments: 0 })
+        let ttft = config.scaling.as_ref().map(|_| Box::default());
+        let probes = config.scaling.as_ref().and_then(|scaling| scaling.startup.probes);
+        let prober = probes.filter(|_| life.is_there()).map(|probes| Prober::of_ready(probes, Nanos::ZERO));
+        // Whoever is there at the start has started.
+        let at = config.scaling.as_ref().map_or(0, |scaling| scaling.startup.stages.len() as u32);
+        let boot = Boot { at, link: None };
+        let past = ReplicaStats::default();
+        Ok(Replica { life, model, assignments: 0, ttft, warm_at: Nanos::ZERO, boot, prober, past })
     }
 
-    pub(crate) fn stats(&self, now: Nanos) -> ReplicaStats {
+    /// A new replica comes into being here, cold.
+    pub(crate) fn create(&mut self, now: Nanos, config: &FleetConfig, index: u32, kv_changes: bool) {
+        self.life.create(now);
+        self.fill(config, index, kv_changes);
+    }
+
+    /// Its process is killed and started again; its cache is gone.
+    pub(crate) fn restart(&mut self, now: Nanos, config: &FleetConfig, index: u32, kv_changes: bool) {
+        // The place lives on, so only what the process did is past.
+        let process = ReplicaStats { lifetime: Nanos::ZERO, ..self.present(now) };
+        self.past = self.past.and(process);
+        self.life.restart(now);
+        self.fill(config, index, kv_changes);
+    }
+
+    /// The replica that went leaves its place. Its totals stay.
+    pub(crate) fn vacate(&mut self, now: Nanos) {
+        self.past = self.past.and(self.present(now));
+        self.model = Model::Vacant(Vacant {});
+        self.assignments = 0;
+        self.prober = None;
+    }
+
+    /// It is created and has no node yet.
+    pub(crate) fn waits_for_node(&self, config: &FleetConfig) -> bool {
+        let stages = config.scaling.as_ref().map_or(&[][..], |scaling| &scaling.startup.stages);
+        stages.get(self.boot.at as usize).is_some_and(|&(stage, _)| stage == Stage::Node)
+    }
+
+    fn fill(&mut self, config: &FleetConfig, index: u32, kv_changes: bool) {
+        // The same settings built replicas when the fleet was made.
+        if let Ok(model) = build(config, index, kv_changes) {
+            self.model = model;
+        }
+        self.assignments = 0;
+        if let Some(ttft) = &mut self.ttft {
+            ttft.fill(0);
+        }
+    }
+
+    /// Totals of the one that lives here.
+    fn present(&self, now: Nanos) -> ReplicaStats {
         ReplicaStats { assignments: self.assignments, lifetime: self.life.lifetime(now), ..self.model.get().stats() }
     }
+
+    /// Totals of all that ever lived here.
+    pub(crate) fn stats(&self, now: Nanos) -> ReplicaStats {
+        match &self.model {
+            Model::Vacant(_) => self.past,
+            _ => self.past.and(self.present(now)),
+        }
+    }
+}
+
+fn build(config: &FleetConfig, index: u32, kv_changes: bool) -> Result<Model, FleetError> {
+    Ok(match &config.replica {
+        ReplicaConfig::Engine { engine, cost, executed, charge_measured } => {
+            let write_through = config.store.is_some();
+            let engine = EngineConfig { kv_changes, write_through, materialise: *executed, ..engine.clone() };
+            let cost = match config.slowness(index) {
+                1.0 => *cost,
+                slow => cost.scaled(slow),
+            };
+            Model::Engine(Box::new(EngineReplica::new(engine, cost, *executed, *charge_measured)?))
+        }
+        ReplicaConfig::Server(server) => Model::Server(ServerReplica::new(*server, config.seed)?),
+        ReplicaConfig::Tick(tick) => Model::Tick(TickReplica::new(*tick)?),
+    })
 }

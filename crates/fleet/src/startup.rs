@@ -2,10 +2,25 @@
 //!
 //! ```text
 //! planned ──create──▶ starting ──admit──▶ ready ──drain──▶ draining ──leave──▶ gone
+//!    ▲                    ▲  ◀─restart──    │ ▲                                  │
+//!    │                    │          suspend▼ │admit                             │
+//!    │                    │            not ready                                 │
+//!    └────────────────────┴──────────────────create again (another life)─────────┘
 //! ```
 //!
 //! Readiness and ability are two things: a replica that says it is ready before its weights are loaded takes requests and serves none until
-//! it is warm.
+//! it is warm, and one that fails its readiness probe goes on with what it has.
+//!
+//! What a cold start consists of stands in [`stage`], links that starting replicas share in [`transfer`], who is asked whether it lives in
+//! [`probe`]. None of them knows the fleet.
+
+pub mod probe;
+pub mod stage;
+pub mod transfer;
+
+pub use probe::{AnswerTime, Probe, ProbeConfig, ProbeStep, Prober, ProbesConfig, Verdict};
+pub use stage::{Link, Readiness, Stage, StageWork, StartupConfig};
+pub use transfer::{LinkConfig, SharedLink};
 
 use serde::{Deserialize, Serialize};
 use servelab_engine::Nanos;
@@ -19,22 +34,43 @@ pub struct LifeCycle {
     warm: bool,
     created: Option<Nanos>,
     gone: Option<Nanos>,
+    /// When it entered its state.
+    since: Nanos,
+    /// Which life of this place it is, from 0; a container that is started again begins another one.
+    number: u32,
 }
 
 impl LifeCycle {
     /// A replica that is ready and warm at once.
     pub fn ready(now: Nanos) -> Self {
-        LifeCycle { state: ReplicaState::Ready, warm: true, created: Some(now), gone: None }
+        let state = ReplicaState::Ready;
+        LifeCycle { state, warm: true, created: Some(now), gone: None, since: now, number: 0 }
     }
 
     /// A replica that will be created later.
     pub fn planned() -> Self {
-        LifeCycle { state: ReplicaState::Planned, warm: false, created: None, gone: None }
+        let state = ReplicaState::Planned;
+        LifeCycle { state, warm: false, created: None, gone: None, since: Nanos::ZERO, number: 0 }
     }
 
     /// Where it stands.
     pub fn state(&self) -> ReplicaState {
         self.state
+    }
+
+    /// When it came to stand there.
+    pub fn since(&self) -> Nanos {
+        self.since
+    }
+
+    /// When it was decided on, if it was.
+    pub fn created(&self) -> Option<Nanos> {
+        self.created
+    }
+
+    /// Which life of its place this is.
+    pub fn number(&self) -> u32 {
+        self.number
     }
 
     /// New attempts may be sent to it.
@@ -44,7 +80,17 @@ impl LifeCycle {
 
     /// It may run steps: it is there and warm, whether it takes new attempts or not.
     pub fn may_run(&self) -> bool {
-        self.warm && matches!(self.state, ReplicaState::Ready | ReplicaState::Draining)
+        self.warm && matches!(self.state, ReplicaState::Ready | ReplicaState::NotReady | ReplicaState::Draining)
+    }
+
+    /// It takes no more requests and goes when it is done.
+    pub fn is_draining(&self) -> bool {
+        self.state == ReplicaState::Draining
+    }
+
+    /// It exists, in whatever state.
+    pub fn is_there(&self) -> bool {
+        !matches!(self.state, ReplicaState::Planned | ReplicaState::Gone)
     }
 
     /// How long it has lived by `now`.
@@ -62,17 +108,32 @@ impl LifeCycle {
         self.created.is_some()
     }
 
-    /// It comes into being, cold.
+    fn enter(&mut self, state: ReplicaState, now: Nanos) {
+        (self.state, self.since) = (state, now);
+    }
+
+    /// It comes into being, cold: for the first time, or again in the place of one that went.
     pub(crate) fn create(&mut self, now: Nanos) {
-        if self.state == ReplicaState::Planned {
-            (self.state, self.created) = (ReplicaState::Starting, Some(now));
-        }
+        let number = match self.state {
+            ReplicaState::Planned => self.number,
+            ReplicaState::Gone => self.number + 1,
+            _ => return,
+        };
+        let state = ReplicaState::Starting;
+        *self = LifeCycle { state, warm: false, created: Some(now), gone: None, since: now, number };
     }
 
     /// It says that it is ready.
-    pub(crate) fn admit(&mut self) {
-        if self.state == ReplicaState::Starting {
-            self.state = ReplicaState::Ready;
+    pub(crate) fn admit(&mut self, now: Nanos) {
+        if matches!(self.state, ReplicaState::Starting | ReplicaState::NotReady) {
+            self.enter(ReplicaState::Ready, now);
+        }
+    }
+
+    /// It no longer says that it is ready, and goes on with what it has.
+    pub(crate) fn suspend(&mut self, now: Nanos) {
+        if self.state == ReplicaState::Ready {
+            self.enter(ReplicaState::NotReady, now);
         }
     }
 
@@ -81,11 +142,22 @@ impl LifeCycle {
         self.warm = true;
     }
 
+    /// Its process is killed and started again in the same place.
+    pub(crate) fn restart(&mut self, now: Nanos) {
+        if self.is_there() {
+            self.warm = false;
+            self.number += 1;
+            self.enter(ReplicaState::Starting, now);
+        }
+    }
+
     /// It takes no more requests and finishes those it has; before its creation it is given up. Answers whether that changes anything.
-    pub(crate) fn drain(&mut self) -> bool {
+    pub(crate) fn drain(&mut self, now: Nanos) -> bool {
         match self.state {
-            ReplicaState::Planned => self.state = ReplicaState::Gone,
-            ReplicaState::Starting | ReplicaState::Ready => self.state = ReplicaState::Draining,
+            ReplicaState::Planned => self.enter(ReplicaState::Gone, now),
+            ReplicaState::Starting | ReplicaState::Ready | ReplicaState::NotReady => {
+                self.enter(ReplicaState::Draining, now);
+            }
             ReplicaState::Draining | ReplicaState::Gone => return false,
         }
         true
@@ -94,7 +166,15 @@ impl LifeCycle {
     /// It has nothing left to do and goes.
     pub(crate) fn leave(&mut self, now: Nanos) {
         if self.state == ReplicaState::Draining {
-            (self.state, self.gone) = (ReplicaState::Gone, Some(now));
+            self.end(now);
+        }
+    }
+
+    /// It goes, whatever it does.
+    pub(crate) fn end(&mut self, now: Nanos) {
+        if self.is_there() {
+            self.gone = Some(now);
+            self.enter(ReplicaState::Gone, now);
         }
     }
 }

@@ -114,6 +114,7 @@ proptest! {
                     prop_assert!(gateway != GatewayConfig::AcceptAll);
                 }
                 Outcome::Pending => prop_assert!(horizon.is_some()),
+                Outcome::Lost { .. } => prop_assert!(false, "no replica went"),
             }
         }
         // Totals of replicas are those of records (of the requests that were admitted and ended or are known to have been).

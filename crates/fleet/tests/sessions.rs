@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use servelab_engine::Nanos;
 use servelab_fleet::{Fleet, FleetConfig, RequestRecord};
 use servelab_spec::experiment::{
-    AgentTreeSpec, EngineSpec, LongShortSpec, MultiTenantSpec, PolicySpec, SessionsSpec, WorkloadSpec,
+    AgentTreeSpec, DemandSpec, EngineSpec, LongShortSpec, MultiTenantSpec, PolicySpec, SessionsSpec, WorkloadSpec,
 };
 use servelab_workload::{Request, Source, Workload, survey};
 use std::collections::BTreeMap;
@@ -88,6 +88,7 @@ proptest! {
             WorkloadSpec::Sessions(w) => WorkloadSpec::Sessions(SessionsSpec { requests: 50, ..w }),
             WorkloadSpec::AgentTree(w) => WorkloadSpec::AgentTree(AgentTreeSpec { requests: 50, ..w }),
             WorkloadSpec::LongShort(w) => WorkloadSpec::LongShort(LongShortSpec { requests: 50, ..w }),
+            WorkloadSpec::Demand(w) => WorkloadSpec::Demand(DemandSpec { curve: "0:1,0.001:1".into(), ..w }),
             book => book,
         };
         let source = Source::new(&workload, seed, 16, 12.0).unwrap();

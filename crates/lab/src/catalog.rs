@@ -1,21 +1,27 @@
 //! What can be chosen, assembled from the registries; and whether what a spec chose exists.
 
-use crate::{costs, presets};
+mod words;
+
+use crate::{costs, presets, startup};
 use servelab_fleet::registry;
 use servelab_fleet::routing::script_reference;
+use servelab_fleet::scaling::registry as controllers;
 use servelab_spec::SCHEMA_VERSION;
 use servelab_spec::catalog::{Catalog, ParamInfo, ParamKind};
-use servelab_spec::experiment::{PolicySpec, Spec, WorkloadSpec};
+use servelab_spec::experiment::{Contender, ControllerSpec, PolicySpec, Spec, WorkloadSpec};
 use servelab_spec::patch;
 use servelab_spec::validate::{SpecError, limit};
+use std::collections::BTreeMap;
 
 /// Everything that can be chosen.
 pub fn catalog() -> Catalog {
     Catalog {
         version: SCHEMA_VERSION,
         policies: registry::catalog(),
+        controllers: controllers::catalog(),
         presets: presets::all(),
         costs: costs::all(),
+        startups: startup::presets::all(),
         settings: settings(),
         script: script_reference(),
     }
@@ -34,7 +40,30 @@ pub fn check(spec: &Spec) -> Result<(), SpecError> {
             _ => error,
         })?;
     }
+    for controller in &spec.scaling.controllers {
+        controllers::build(controller)?;
+    }
     costs::resolve(spec).map(|_| ())
+}
+
+/// A controller's name for people, with the parameters that differ from its defaults.
+pub fn controller_label(controller: &ControllerSpec) -> String {
+    let Some(info) = controllers::catalog().into_iter().find(|info| info.name == controller.name) else {
+        return patch::controllers_text(std::slice::from_ref(controller));
+    };
+    let notes = notes(&info.params, &controller.params);
+    if notes.is_empty() { info.label } else { format!("{} ({})", info.label, notes.join(", ")) }
+}
+
+/// A run's name for people: what tells it apart from the others.
+pub fn contender_label(spec: &Spec, contender: Contender) -> String {
+    let policy = || policy_label(&spec.policies[contender.policy]);
+    match contender.controller.map(|index| controller_label(&spec.scaling.controllers[index])) {
+        None => policy(),
+        Some(controller) if spec.policies.len() == 1 => controller,
+        Some(_) if spec.scaling.controllers.len() == 1 => policy(),
+        Some(controller) => format!("{}, {controller}", policy()),
+    }
 }
 
 /// The field of faults of the script that is policy `index`.
@@ -57,9 +86,15 @@ pub fn policy_label(policy: &PolicySpec) -> String {
         return patch::policy_text(policy);
     };
     let label = script_title(policy).unwrap_or(info.label);
+    let notes = notes(&info.params, &policy.params);
+    if notes.is_empty() { label } else { format!("{label} ({})", notes.join(", ")) }
+}
+
+/// What differs from the defaults, in words.
+fn notes(declared: &[ParamInfo], given: &BTreeMap<String, f64>) -> Vec<String> {
     let mut notes = Vec::new();
-    for param in &info.params {
-        if let Some(&value) = policy.params.get(&param.name).filter(|&&value| value != param.default) {
+    for param in declared {
+        if let Some(&value) = given.get(&param.name).filter(|&&value| value != param.default) {
             let name = param.label.to_lowercase();
             notes.push(match &param.kind {
                 ParamKind::Switch => format!("{name} {}", if value == 0.0 { "off" } else { "on" }),
@@ -70,241 +105,16 @@ pub fn policy_label(policy: &PolicySpec) -> String {
             });
         }
     }
-    if notes.is_empty() { label } else { format!("{label} ({})", notes.join(", ")) }
+    notes
 }
 
-/// Key, label, sentence.
-type Words = (&'static str, &'static str, &'static str);
-
-/// Numbers with the granularity of their control. Limits, unit and kind stand in the spec's own table.
-const NUMBERS: &[(Words, f64)] = &[
-    (("seed", "Seed", "Decides every random draw; the same seed gives the same run."), 1.0),
-    (("replicas", "Replicas", "Engines behind the router, all alike."), 1.0),
-    (("workload.requests", "Requests", "Length of the run."), 1.0),
-    (("workload.tenants", "Tenants", "Each has a long system prompt of its own."), 1.0),
-    (
-        (
-            "workload.adapters",
-            "LoRA adapters",
-            "Tenants ask for one of so many adapters in turn; blocks of one are no use to another; 0 for none.",
-        ),
-        1.0,
-    ),
-    (("workload.turns_min", "Turns, fewest", "Fewest turns of a session."), 1.0),
-    (("workload.turns_max", "Turns, most", "Most turns of a session; its prompts grow with every turn."), 1.0),
-    (("workload.think_s", "Think time", "Mean time between an answer and the next turn."), 0.1),
-    (("workload.depth", "Depth", "Levels of sub-agents below a task's first agent."), 1.0),
-    (("workload.branches", "Branches", "Sub-agents that each agent above the last level starts."), 1.0),
-    (("workload.burst_s", "Burst", "Mean delay of a sub-agent: short, and siblings come all at once."), 0.05),
-    (
-        (
-            "workload.answer_s",
-            "Nominal answer",
-            "What comes next is sent this long after what it follows, whether or not the answer is there.",
-        ),
-        0.1,
-    ),
-    (("workload.long_share", "Long requests", "Share of requests that are about a document."), 0.01),
-    (("workload.documents", "Documents", "Each is asked about again and again."), 1.0),
-    (("workload.document_min", "Document, shortest", "Shortest document."), 1.0),
-    (("workload.document_max", "Document, longest", "Longest document."), 1.0),
-    (("workload.task_min", "Task, shortest", "Shortest description of a task, which all its agents share."), 1.0),
-    (("workload.task_max", "Task, longest", "Longest description of a task, which all its agents share."), 1.0),
-    (("workload.skew", "Skew", "Zipf exponent of tenant popularity; 0 gives every tenant the same share."), 0.1),
-    (("workload.system_min", "System prompt, shortest", "Shortest system prompt of a tenant."), 1.0),
-    (("workload.system_max", "System prompt, longest", "Longest system prompt of a tenant."), 1.0),
-    (("workload.user_min", "User part, shortest", "Shortest part of a prompt that is its own."), 1.0),
-    (("workload.user_max", "User part, longest", "Longest part of a prompt that is its own."), 1.0),
-    (("workload.output_min", "Output, shortest", "Shortest answer."), 1.0),
-    (("workload.output_max", "Output, longest", "Longest answer."), 1.0),
-    (("workload.rate", "Arrival rate", "How fast requests arrive (Poisson)."), 0.05),
-    (("engine.block_tokens", "Block size", "Tokens in one KV block; only full blocks are shared."), 1.0),
-    (("engine.blocks", "KV blocks", "Blocks of each replica's pool: running sequences and cache share it."), 1.0),
-    (("engine.max_batch", "Batch", "Most sequences running at once on a replica."), 1.0),
-    (
-        (
-            "engine.token_budget",
-            "Token budget",
-            "Most new tokens in one step: small keeps gaps short, large keeps queues short.",
-        ),
-        1.0,
-    ),
-    (("engine.max_context", "Context", "Longest prompt plus output that the model can hold."), 1.0),
-    (
-        (
-            "engine.adapter_slots",
-            "Adapter slots",
-            "LoRA adapters a replica holds at once; 0 if adapters cost nothing and are always there.",
-        ),
-        1.0,
-    ),
-    (("engine.adapter_blocks", "Memory of an adapter", "KV blocks that each adapter slot takes from the pool."), 1.0),
-    (("engine.adapter_load_s", "Adapter load", "Time to load an adapter; the step that needs it waits."), 0.05),
-    (("engine.watermark", "Watermark", "Share of the pool that admission leaves free for sequences that grow."), 0.01),
-    (("tick.tick_s", "Tick", "Length of a tick, in a run in ticks."), 0.01),
-    (
-        (
-            "tick.prefixes",
-            "Prefixes remembered",
-            "How many prefixes a replica remembers; it forgets what it used longest ago.",
-        ),
-        1.0,
-    ),
-    (("tick.hit_ticks", "Ticks of a hit", "How long a request takes whose prefix is remembered."), 1.0),
-    (("tick.miss_ticks", "Ticks of a miss", "How long any other request takes."), 1.0),
-    (("routing.routers", "Routers", "Routers that share the traffic; each counts only what it sent itself."), 1.0),
-    (
-        (
-            "routing.scrape_s",
-            "Scrape period",
-            "Time between two readings of engine metrics; 0 reads them at every decision, which nothing real does.",
-        ),
-        0.05,
-    ),
-    (("routing.event_delay_s", "Event delay", "Age of KV events when they reach the routers."), 0.005),
-    (("routing.event_loss", "Event loss", "Share of KV events that never reach the routers."), 0.01),
-    (
-        (
-            "store.blocks",
-            "Shared store",
-            "KV blocks held behind the replicas for all of them: a prompt that one computed, another can fetch; 0 for no store.",
-        ),
-        1000.0,
-    ),
-    (("store.latency_s", "Store latency", "Delay of every fetch from the store."), 0.001),
-    (("store.link_gb_per_s", "Link to the store", "Bandwidth of each replica's link; 1.25 is 10 Gbit/s."), 0.25),
-    (
-        (
-            "store.total_gb_per_s",
-            "Store bandwidth",
-            "What the store sends to all replicas together; 0 if only their links limit it.",
-        ),
-        0.25,
-    ),
-    (
-        (
-            "store.token_bytes",
-            "KV of a token",
-            "KV bytes that a fetched token moves; 0 for those of the cost model's model.",
-        ),
-        1.0,
-    ),
-    (("events.join", "Replicas that join", "How many are added on the way, with empty caches; 0 for none."), 1.0),
-    (("events.join_at_s", "They join at", "When the new replicas are created."), 1.0),
-    (("events.warm_up_s", "Warm-up", "How long a new replica needs until it can serve."), 0.5),
-    (
-        (
-            "events.leave",
-            "Replicas that leave",
-            "How many finish what they have and go, their caches with them; 0 for none.",
-        ),
-        1.0,
-    ),
-    (("events.leave_at_s", "They leave at", "When those replicas stop taking requests."), 1.0),
-    (("events.slow", "Slow replicas", "How many replicas are slower than the rest; 0 for none."), 1.0),
-    (("events.slow_factor", "How slow", "How many times as long their steps take."), 0.1),
-    (("events.restart_at_s", "Routers restart at", "When the routers lose what they remember, if they restart."), 1.0),
-    (
-        ("slo.ttft_s", "TTFT limit", "A request is good if its first token comes within this time, and its ITL holds."),
-        0.05,
-    ),
-    (
-        (
-            "slo.itl_s",
-            "ITL limit",
-            "A request is good if the mean gap between its tokens is at most this, and its TTFT holds.",
-        ),
-        0.005,
-    ),
-    (("execution.coefficients.step_us", "Cost of a step", "a: charged for every step."), 1.0),
-    (
-        (
-            "execution.coefficients.prefill_token_us",
-            "Cost of a prefill token",
-            "b: charged for each prompt token computed.",
-        ),
-        1.0,
-    ),
-    (
-        (
-            "execution.coefficients.prefill_context_us",
-            "Cost of prefill context",
-            "c: charged for each prompt token computed and each token it attends to.",
-        ),
-        0.001,
-    ),
-    (
-        (
-            "execution.coefficients.decode_sequence_us",
-            "Cost of a decoding sequence",
-            "d: charged for each sequence that decodes a token.",
-        ),
-        1.0,
-    ),
-    (
-        (
-            "execution.coefficients.decode_context_us",
-            "Cost of decode context",
-            "e: charged for each token of context that a decoding sequence reads.",
-        ),
-        0.001,
-    ),
-];
-
-const SWITCHES: &[Words] = &[
-    (
-        "engine.chunked_prefill",
-        "Chunked prefill",
-        "Split a long prefill over steps, so that running sequences go on meanwhile.",
-    ),
-    ("engine.one_prefill", "One prefill a step", "Admit at most one new sequence a step."),
-    (
-        "events.honest_readiness",
-        "Honest readiness",
-        "A new replica says that it is ready only once it can serve. Off: it is sent requests while it still warms up.",
-    ),
-    ("events.restart", "Routers restart", "The routers start afresh on the way: counts and indexes are gone."),
-    ("engine.prefix_cache", "Prefix cache", "Keep full blocks and share them between requests that begin alike."),
-];
-
-const CHOICES: &[(Words, &[&str])] = &[
-    (("workload.kind", "Workload", "Where requests come from."), &WorkloadSpec::KINDS),
-    (
-        (
-            "workload.rate_unit",
-            "Rate counts",
-            "Requests per second, or multiples of what the fleet serves when nothing is reused.",
-        ),
-        &["per_second", "of_capacity"],
-    ),
-    (
-        (
-            "execution.mode",
-            "Steps",
-            "Priced by a cost model, computed by the real model, or no steps but ticks: replicas that remember a few prefixes.",
-        ),
-        &["priced", "tinygpt", "tick"],
-    ),
-    (
-        (
-            "store.fetch",
-            "Fetch",
-            "What the store holds and a replica does not is fetched when that is sooner than computing it, always, or never.",
-        ),
-        &["cheaper", "always", "never"],
-    ),
-    (("execution.cost", "Cost model", "What steps of a priced run cost."), &[]),
-    (("execution.model", "Model", "Which TinyGPT computes a live run."), &["reference", "small"]),
-    (("execution.device", "Device", "Where a live run computes."), &["auto", "cpu", "webgpu"]),
-    (
-        (
-            "execution.charge",
-            "Charge",
-            "Charge steps by the cost model fitted to this device, or by the time each took. Both are measured anew in every run, so a live run's times differ from run to run.",
-        ),
-        &["fitted", "measured"],
-    ),
-];
+/// What the setting `key` is called, and what it changes.
+pub(crate) fn words_of(key: &str) -> (&'static str, &'static str) {
+    let numbers = words::numbers().map(|(words, _)| words);
+    let choices = words::choices().map(|(words, _)| words);
+    let all = numbers.chain(words::switches()).chain(choices);
+    all.filter(|words| words.0 == key).map(|words| (words.1, words.2)).next().unwrap_or_default()
+}
 
 /// Every setting of a spec. Defaults are those of the default workload, else of the first kind that has the setting.
 fn settings() -> Vec<ParamInfo> {
@@ -313,7 +123,7 @@ fn settings() -> Vec<ParamInfo> {
         defaults.extend(patch::entries(&Spec { workload, ..Spec::default() }));
     }
     let default = |key: &str| defaults.iter().find(|(known, _)| known == key).map(|(_, value)| value.as_str());
-    let info = |words: &Words, unit: &str, default, (min, max, step), kind| ParamInfo {
+    let info = |words: &words::Words, unit: &str, default, (min, max, step), kind| ParamInfo {
         name: words.0.into(),
         label: words.1.into(),
         unit: unit.into(),
@@ -325,17 +135,17 @@ fn settings() -> Vec<ParamInfo> {
         help: words.2.into(),
     };
     let mut out = Vec::new();
-    for (words, step) in NUMBERS {
+    for (words, step) in words::numbers() {
         let Some(limit) = limit(words.0) else { continue };
         let kind = if limit.integer { ParamKind::Integer } else { ParamKind::Number };
         let default = default(words.0).and_then(|text| text.parse().ok()).unwrap_or(0.0);
         out.push(info(words, limit.unit, default, (limit.min, limit.max, *step), kind));
     }
-    for words in SWITCHES {
+    for words in words::switches() {
         let on = default(words.0) == Some("on");
         out.push(info(words, "", f64::from(u8::from(on)), (0.0, 1.0, 1.0), ParamKind::Switch));
     }
-    for (words, options) in CHOICES {
+    for (words, options) in words::choices() {
         let mut options: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
         if words.0 == "execution.cost" {
             options = costs::all().into_iter().map(|cost| cost.name).chain(["custom".to_owned()]).collect();
@@ -376,7 +186,10 @@ mod tests {
         let settings: BTreeSet<String> = listed.clone().collect();
         assert_eq!(settings.len(), listed.count(), "each once");
         let mut all: BTreeSet<String> = complete().iter().flat_map(keys).collect();
-        all.remove("policies");
+        // Lists and texts have forms of their own.
+        for key in ["policies", "scaling.controllers", "workload.curve"] {
+            assert!(all.remove(key), "{key}");
+        }
         all.insert("workload.kind".into());
         assert_eq!(settings, all);
         assert!(LIMITS.iter().all(|limit| settings.contains(limit.key)));

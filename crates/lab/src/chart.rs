@@ -28,11 +28,13 @@ pub mod palette;
 mod plot;
 mod ramp;
 pub mod sample;
+mod scaling;
 mod series;
 pub mod svg;
 mod sweep;
 
 pub use knee::{draw as draw_knee, draw_both as draw_knees};
+pub use scaling::ScalingLane;
 pub use series::Lane;
 pub use sweep::draw as draw_sweep;
 
@@ -43,10 +45,14 @@ use servelab_spec::validate::SpecError;
 use std::borrow::Cow;
 
 /// Ids and one-line meanings of the charts there are.
-pub const CHARTS: [(&str, &str); 3] = [
+pub const CHARTS: [(&str, &str); 4] = [
     ("ttft_over_time", "time to first token of each request by arrival, with a running median"),
     ("ttft_cdf", "share of requests whose first token came within a time"),
     ("outstanding_over_time", "requests arrived and not yet ended"),
+    (
+        "demand_and_capacity",
+        "where replicas come and go: requests offered, requests that ready replicas can serve, and when users were late",
+    ),
 ];
 
 /// Smallest and largest picture, pixels on a side.
@@ -68,6 +74,7 @@ pub fn draw(request: &ChartRequest, lanes: &[Lane], slo: &SloSpec) -> Result<Cha
         "ttft_over_time" => series::ttft_over_time(lanes, slo),
         "ttft_cdf" => series::ttft_cdf(lanes, slo),
         "outstanding_over_time" => series::outstanding_over_time(lanes),
+        "demand_and_capacity" => scaling::demand_and_capacity(lanes),
         _ => {
             let ids: Vec<&str> = CHARTS.iter().map(|(id, _)| *id).collect();
             return Err(SpecError::new("chart.id", &request.id, format!("accepted are {}", ids.join(", "))));
@@ -157,6 +164,10 @@ pub(crate) enum Form {
     Steps,
     /// A faint mark per point; not labelled.
     Dots,
+    /// As a line, filled down to the axis; labelled.
+    Area,
+    /// Above 0 or not, from each point to the next: a bar along the foot of the plot, one below the other; not labelled.
+    Strip,
 }
 
 #[cfg(all(test, not(target_arch = "wasm32")))]

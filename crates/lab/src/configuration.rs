@@ -13,6 +13,10 @@
 //! | Ray Serve | `request_router_config` | `RequestRouterConfig`: class and keyword arguments |
 //! | AIBrix | request header | `routing-strategy` |
 
+pub mod autoscalers;
+pub mod probes;
+mod queries;
+
 use servelab_fleet::registry;
 use servelab_spec::experiment::{PolicySpec, Spec};
 use servelab_spec::report::Configuration;

@@ -187,23 +187,30 @@ fn rounded(c: Coefficients) -> Coefficients {
 ///
 /// It is an estimate from means, good to some ten per cent; its use is that `rate = 0.7` means much the same on any device.
 pub fn capacity_per_s(spec: &Spec, cost: &CostModel) -> f64 {
+    f64::from(spec.replicas) * replica_capacity_per_s(spec, cost, 0.0)
+}
+
+/// The same for one replica that finds `reuse` of every prompt cached, 0 to 1.
+pub fn replica_capacity_per_s(spec: &Spec, cost: &CostModel, reuse: f64) -> f64 {
     if spec.execution.mode == ExecutionMode::Tick {
-        return f64::from(spec.replicas) / (f64::from(spec.tick.miss_ticks) * spec.tick.tick_s);
+        return 1.0 / (f64::from(spec.tick.miss_ticks) * spec.tick.tick_s);
     }
     let mean = mean_request(&spec.workload);
     let (p, o) = (mean.prompt_tokens, mean.output_tokens);
     let decodes = (o - 1.0).max(0.0);
-    let steps = steps_a_request(&spec.engine, p, decodes);
+    let fresh = p * (1.0 - reuse.clamp(0.0, 1.0));
+    let steps = steps_a_request(&spec.engine, (p, fresh), decodes);
     let decode_context = decodes * p + decodes * (decodes + 1.0) / 2.0;
     let picos = cost.step as f64 * steps
-        + cost.prefill_token as f64 * p
-        + cost.prefill_context as f64 * p * (p + 1.0) / 2.0
+        + cost.prefill_token as f64 * fresh
+        + cost.prefill_context as f64 * (fresh * (p - fresh) + fresh * (fresh + 1.0) / 2.0)
         + cost.decode_sequence as f64 * decodes
         + cost.decode_context as f64 * decode_context;
-    f64::from(spec.replicas) / (picos.max(1.0) / 1e12)
+    1.0 / (picos.max(1.0) / 1e12)
 }
 
-fn steps_a_request(engine: &EngineSpec, prompt: f64, decodes: f64) -> f64 {
+/// `prompt`: its length, and how much of it has to be computed.
+fn steps_a_request(engine: &EngineSpec, (prompt, fresh): (f64, f64), decodes: f64) -> f64 {
     let blocks_each = libm::ceil((prompt + decodes + 1.0) / f64::from(engine.block_tokens));
     let fitting = libm::floor(f64::from(engine.blocks) / blocks_each).max(1.0);
     let running = f64::from(engine.max_batch).min(fitting);
@@ -211,8 +218,8 @@ fn steps_a_request(engine: &EngineSpec, prompt: f64, decodes: f64) -> f64 {
         return (decodes + 1.0) / running;
     }
     let budget = f64::from(engine.token_budget);
-    let occupied = (decodes + libm::ceil(prompt / budget)) / running;
-    occupied.max((prompt + decodes) / budget)
+    let occupied = (decodes + libm::ceil(fresh / budget)) / running;
+    occupied.max((fresh + decodes) / budget)
 }
 
 /// The arrival rate of `spec` in requests per second, its unit resolved. The fixed trace has its own.

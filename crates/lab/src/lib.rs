@@ -16,6 +16,7 @@
 //! | [`knee`] | the highest rate at which a policy keeps the limits |
 //! | [`presets`], [`costs`], [`catalog`] | what can be chosen |
 //! | [`configuration`] | a policy as its project's own configuration |
+//! | [`startup`] | a cold start: its stages from settings, what its probes make of it, what weights take at least |
 //! | [`stats`], [`fit`], [`words`] | quantiles and intervals, least squares, numbers in words |
 
 pub mod calibrate;
@@ -26,12 +27,15 @@ pub mod costs;
 pub mod error;
 pub mod fit;
 pub mod knee;
+mod ledger;
 pub mod prediction;
 pub mod presets;
 pub mod replay;
 pub mod report;
 pub mod session;
 mod situation;
+mod sketch;
+pub mod startup;
 pub mod stats;
 pub mod sweep;
 pub mod words;

@@ -4,6 +4,7 @@
 
 mod fleets;
 mod routing;
+mod scaling;
 mod workloads;
 
 use crate::catalog::policy_label;
@@ -15,6 +16,7 @@ use servelab_spec::experiment::{EngineSpec, MultiTenantSpec, PolicySpec, RateUni
 pub fn all() -> Vec<PresetInfo> {
     let mut all = vec![multi_tenant(), book_trace(), tiny_cache(), datacenter()];
     all.splice(2..2, routing::all().into_iter().chain(workloads::all()).chain(fleets::all()));
+    all.extend(scaling::all());
     all
 }
 
@@ -27,7 +29,10 @@ pub fn find(name: &str) -> Option<PresetInfo> {
 pub(crate) fn judge(name: &str) -> Option<Judge> {
     match name {
         "multi-tenant" | "tiny-cache" | "datacenter" => Some(soonest),
-        _ => routing::judge(name).or_else(|| workloads::judge(name)).or_else(|| fleets::judge(name)),
+        _ => routing::judge(name)
+            .or_else(|| workloads::judge(name))
+            .or_else(|| fleets::judge(name))
+            .or_else(|| scaling::judge(name)),
     }
 }
 

@@ -5,16 +5,18 @@
 //! no gap to miss. Refused requests count as offered, so they lower the good share.
 
 pub(crate) mod findings;
+mod scaling;
 mod variant;
 pub(crate) mod verdict;
 
 use crate::configuration::configuration;
+use crate::ledger::Tally;
 use crate::session::{Run, Session, Stage};
 use crate::stats::{max_over_mean, quantiles, ratio};
 use crate::{catalog, prediction};
 use servelab_engine::Nanos;
 use servelab_fleet::{Outcome, ReplicaStats, RequestRecord};
-use servelab_spec::experiment::{Charge, Coefficients, ExecutionMode, PolicySpec, SloSpec, Spec};
+use servelab_spec::experiment::{Charge, Coefficients, Contender, ExecutionMode, SloSpec, Spec};
 use servelab_spec::report::{
     CostReport, Goodput, Imbalance, PolicyReport, ReplicaReport, Report, RequestCounts, Reuse, StoreReport,
     TenantReport, WorkloadReport,
@@ -37,19 +39,19 @@ pub(crate) fn build(session: &Session) -> Report {
     match &session.stage {
         Some(stage) => {
             report.workload = workload(stage);
-            let runs = stage.runs.iter().zip(&spec.policies);
-            report.policies = runs.map(|(run, policy)| policy_report(spec, stage, run, policy)).collect();
+            let runs = stage.runs.iter().zip(spec.contenders());
+            report.policies = runs.map(|(run, contender)| policy_report(spec, stage, run, contender)).collect();
             findings::compare(stage, &mut report.policies);
             report.findings = findings::findings(spec, stage, &report);
             report.verdict = session.judged.then(|| verdict::verdict(spec, stage, &report)).flatten();
         }
         None => {
-            let empty = |policy: &PolicySpec| PolicyReport {
-                name: policy.name.clone(),
-                label: catalog::policy_label(policy),
+            let empty = |contender: Contender| PolicyReport {
+                name: spec.policies[contender.policy].name.clone(),
+                label: catalog::contender_label(spec, contender),
                 ..PolicyReport::default()
             };
-            report.policies = spec.policies.iter().map(empty).collect();
+            report.policies = spec.contenders().into_iter().map(empty).collect();
         }
     }
     report
@@ -102,18 +104,17 @@ fn reuse(hit_tokens: u64, prompt_tokens: u64) -> Reuse {
     Reuse { hit_tokens, prompt_tokens, ratio: ratio(hit_tokens as f64, prompt_tokens as f64) }
 }
 
-fn policy_report(spec: &Spec, stage: &Stage, run: &Run, policy: &PolicySpec) -> PolicyReport {
+fn policy_report(spec: &Spec, stage: &Stage, run: &Run, contender: Contender) -> PolicyReport {
+    let policy = &spec.policies[contender.policy];
     let fleet_counts = run.fleet.counts();
     let replicas: Vec<ReplicaStats> = run.fleet.replica_stats().collect();
-    let ended = if run.fleet.is_done() {
-        run.records.iter().map(|record| record.end).max().unwrap_or(Nanos::ZERO)
-    } else {
-        run.fleet.now()
-    };
+    let ended = if run.fleet.is_done() { run.ledger.last_end } else { run.fleet.now() };
     let duration_s = ended.since(stage.survey.first_arrival).as_secs();
     let all: Vec<&RequestRecord> = run.records.iter().collect();
-    let numbers = Numbers::of(&all, &spec.slo, fleet_counts.arrived, duration_s);
-    let output: u64 = run.records.iter().map(|record| u64::from(record.output_tokens)).sum();
+    let numbers = match run.keeps {
+        true => Numbers::of(&all, &spec.slo, fleet_counts.arrived, duration_s),
+        false => Numbers::tallied(&run.ledger.all, fleet_counts.arrived, duration_s),
+    };
     let mut by_tenant: Vec<Vec<&RequestRecord>> = vec![vec![]; stage.tenants.len()];
     for record in &run.records {
         if let Some(list) = by_tenant.get_mut(record.tenant as usize) {
@@ -133,15 +134,22 @@ fn policy_report(spec: &Spec, stage: &Stage, run: &Run, policy: &PolicySpec) -> 
     let queue = |record: &RequestRecord| record.admitted.map(|at| at.since(record.arrival).as_secs());
     PolicyReport {
         name: policy.name.clone(),
-        label: catalog::policy_label(policy),
+        label: catalog::contender_label(spec, contender),
         configuration: configuration(spec, policy),
+        scaling: scaling::report(spec, run, contender),
         requests: RequestCounts { attempts: fleet_counts.attempts, ..numbers.requests },
         ttft_s: numbers.ttft_s,
         itl_s: numbers.itl_s,
         versus_best: None,
-        e2e_s: quantiles(run.records.iter().filter_map(e2e).collect()),
-        queue_s: quantiles(run.records.iter().filter_map(queue).collect()),
-        output_tokens_per_s: ratio(output as f64, duration_s),
+        e2e_s: match run.keeps {
+            true => quantiles(run.records.iter().filter_map(e2e).collect()),
+            false => run.ledger.all.e2e.quantiles(),
+        },
+        queue_s: match run.keeps {
+            true => quantiles(run.records.iter().filter_map(queue).collect()),
+            false => run.ledger.all.queue.quantiles(),
+        },
+        output_tokens_per_s: ratio(run.ledger.all.output_tokens as f64, duration_s),
         goodput: numbers.goodput,
         reuse: reuse(sum(|replica| replica.hit_tokens), sum(|replica| replica.prompt_tokens)),
         store: run.fleet.store_stats().map(|stats| {
@@ -167,20 +175,20 @@ fn policy_report(spec: &Spec, stage: &Stage, run: &Run, policy: &PolicySpec) -> 
         duration_s,
         tenants: by_tenant
             .iter()
+            .zip(&run.ledger.tenants)
             .zip(&stage.tenants)
-            .map(|(records, name)| {
-                let numbers = Numbers::of(records, &spec.slo, records.len() as u64, duration_s);
-                let admitted = || records.iter().filter(|record| record.admitted.is_some());
+            .map(|((records, tally), name)| {
+                let numbers = match run.keeps {
+                    true => Numbers::of(records, &spec.slo, records.len() as u64, duration_s),
+                    false => Numbers::tallied(tally, tally.ended(), duration_s),
+                };
                 TenantReport {
                     name: name.clone(),
                     requests: numbers.requests,
                     ttft_s: numbers.ttft_s,
                     itl_s: numbers.itl_s,
                     goodput: numbers.goodput,
-                    reuse: reuse(
-                        admitted().map(|record| u64::from(record.cached_tokens)).sum(),
-                        admitted().map(|record| u64::from(record.prompt_tokens)).sum(),
-                    ),
+                    reuse: reuse(tally.cached_tokens, tally.prompt_tokens),
                 }
             })
             .collect(),
@@ -209,10 +217,35 @@ struct Numbers {
 }
 
 impl Numbers {
+    /// Of more requests than are kept: quantiles have the sketch's error.
+    fn tallied(tally: &Tally, offered: u64, duration_s: f64) -> Self {
+        let lost = tally.lost.iter().sum();
+        Numbers {
+            requests: RequestCounts {
+                total: offered,
+                finished: tally.finished,
+                rejected: tally.rejected,
+                pending: offered - tally.ended(),
+                lost,
+                attempts: tally.attempts,
+            },
+            ttft_s: tally.ttft.quantiles(),
+            itl_s: tally.itl.quantiles(),
+            goodput: Goodput {
+                per_s: ratio(tally.good as f64, duration_s),
+                good: tally.good,
+                fraction: ratio(tally.good as f64, offered as f64),
+                ttft_misses: tally.ttft_misses,
+                itl_misses: tally.itl_misses,
+            },
+        }
+    }
+
     fn of(records: &[&RequestRecord], slo: &SloSpec, offered: u64, duration_s: f64) -> Self {
         let count = |wanted: fn(&Outcome) -> bool| records.iter().filter(|r| wanted(&r.outcome)).count() as u64;
         let finished = count(|outcome| *outcome == Outcome::Finished);
         let rejected = count(|outcome| matches!(outcome, Outcome::Rejected { .. }));
+        let lost = count(|outcome| matches!(outcome, Outcome::Lost { .. }));
         let late = |record: &RequestRecord| record.ttft().is_some_and(|ttft| ttft.as_secs() > slo.ttft_s);
         let slow = |record: &RequestRecord| record.itl_s().is_some_and(|itl| itl > slo.itl_s);
         let good = |record: &RequestRecord| record.outcome == Outcome::Finished && !late(record) && !slow(record);
@@ -222,7 +255,8 @@ impl Numbers {
                 total: offered,
                 finished,
                 rejected,
-                pending: offered - finished - rejected,
+                pending: offered - finished - rejected - lost,
+                lost,
                 attempts: records.iter().map(|record| u64::from(record.attempts)).sum(),
             },
             ttft_s: quantiles(records.iter().filter_map(|r| r.ttft()).map(Nanos::as_secs).collect()),

@@ -19,6 +19,8 @@ pub use saved::{Recording, SessionState};
 
 use crate::error::RunError;
 use crate::fit::Fit;
+use crate::ledger::{KEEP, Ledger};
+use crate::stats::ratio;
 use crate::{catalog, chart, costs, report, situation};
 use keyframes::Keyframes;
 use look::Look;
@@ -79,11 +81,17 @@ pub(crate) struct Stage {
     look: Option<Look>,
 }
 
-/// One policy's run.
+/// One contender's run.
 pub(crate) struct Run {
     pub(crate) fleet: Fleet,
-    /// In order of their ends.
+    /// In order of their ends; none where requests are too many to be kept.
     pub(crate) records: Vec<RequestRecord>,
+    /// Every request is kept in `records`.
+    pub(crate) keeps: bool,
+    /// What is counted of them, kept or not.
+    pub(crate) ledger: Ledger,
+    /// Requests that have ended, or are pending at the horizon.
+    pub(crate) over: u64,
     /// What the executor computed; empty in a priced run.
     pub(crate) log: Vec<Entry>,
     keyframes: Keyframes,
@@ -165,7 +173,7 @@ impl Session {
                 left -= piece;
                 match poll {
                     Poll::Done => stage.current += 1,
-                    Poll::Failed => return Err(run.failure(stage.current)),
+                    Poll::Failed => return Err(run.failure(self.spec.contenders()[stage.current].policy)),
                     Poll::Paused | Poll::Reached | Poll::Execute { .. } => {}
                 }
             }
@@ -180,7 +188,7 @@ impl Session {
         };
         let done = stage.current >= stage.runs.len();
         let policy = stage.current.min(stage.runs.len() - 1);
-        let ended: u64 = stage.runs.iter().map(|run| run.records.len() as u64).sum();
+        let ended: u64 = stage.runs.iter().map(|run| run.over).sum();
         let all = stage.survey.requests * stage.runs.len() as u64;
         let fraction = if done { 1.0 } else { ended as f64 / all.max(1) as f64 };
         Progress { policy: policy as u32, fraction, t: stage.runs[policy].fleet.now(), done }
@@ -208,9 +216,10 @@ impl Session {
     /// What charts show: one lane for each policy that has started.
     pub fn chart_lanes(&self) -> Vec<chart::Lane> {
         let Some(stage) = &self.stage else { return vec![] };
-        let started = stage.runs.iter().zip(&self.spec.policies).filter(|(run, _)| run.fleet.now() > Nanos::ZERO);
+        let contenders = self.spec.contenders();
+        let started = stage.runs.iter().zip(contenders).filter(|(run, _)| run.fleet.now() > Nanos::ZERO);
         started
-            .map(|(run, policy)| {
+            .map(|(run, contender)| {
                 let mut ends: Vec<Option<f64>> = vec![None; stage.arrivals.len()];
                 let mut ttft: Vec<(u32, f64)> = Vec::with_capacity(run.records.len());
                 for record in &run.records {
@@ -225,12 +234,35 @@ impl Session {
                 let arrived = stage.arrivals.partition_point(|&arrival| arrival <= run.fleet.now());
                 let arrivals = || stage.arrivals.iter().map(|arrival| arrival.as_secs());
                 chart::Lane {
-                    label: catalog::policy_label(policy),
+                    label: catalog::contender_label(&self.spec, contender),
                     ttft: ttft.iter().map(|&(index, ttft)| (stage.arrivals[index as usize].as_secs(), ttft)).collect(),
-                    spans: arrivals().zip(ends).take(arrived).collect(),
+                    // Where too many are kept track of, single requests are not drawn.
+                    spans: arrivals().zip(ends).take(if run.keeps { arrived } else { 0 }).collect(),
+                    scaling: self.spec.scaling.on.then(|| self.scaling_lane(stage, run)),
                 }
             })
             .collect()
+    }
+
+    fn scaling_lane(&self, stage: &Stage, run: &Run) -> chart::ScalingLane {
+        let (ledger, survey) = (&run.ledger, &stage.survey);
+        let bin_s = ledger.bin.as_secs();
+        let mut counts = vec![0u32; stage.survey.last_arrival.0.div_ceil(ledger.bin.0).max(1) as usize];
+        for arrival in stage.arrivals.iter().take_while(|&&arrival| arrival <= run.fleet.now()) {
+            if let Some(count) = counts.get_mut((arrival.0 / ledger.bin.0) as usize) {
+                *count += 1;
+            }
+        }
+        let reuse = ratio(survey.ceiling_hit_tokens as f64, survey.prompt_tokens as f64);
+        let each = costs::replica_capacity_per_s(&self.spec, &CostModel::from_coefficients(&stage.coefficients), reuse);
+        let ready = ledger.points.iter().map(|point| (point.at.as_secs(), f64::from(point.ready) * each));
+        chart::ScalingLane {
+            bin_s,
+            demand: counts.iter().map(|&count| f64::from(count) / bin_s).collect(),
+            late: ledger.bins.iter().map(|bin| bin.late > 0).collect(),
+            capacity: std::iter::once((0.0, f64::from(self.spec.replicas) * each)).chain(ready).collect(),
+            until_s: run.fleet.now().as_secs(),
+        }
     }
 
     /// What steps are charged, once it is known.
@@ -281,17 +313,26 @@ impl Stage {
             runs: vec![],
             look: None,
         };
-        for policy in 0..spec.policies.len() {
-            let fleet = stage.fresh(spec, policy)?;
-            let keyframes = Keyframes::new(spec);
-            stage.runs.push(Run { fleet, records: vec![], log: vec![], keyframes });
+        if let Some(scaling) = &spec.scaling.on.then_some(&spec.scaling) {
+            stage.config.horizon = Some(stage.survey.last_arrival + Nanos::from_secs(scaling.patience_s));
+        }
+        for run in 0..spec.contenders().len() {
+            let fleet = stage.fresh(spec, run)?;
+            let (keyframes, keeps) = (Keyframes::new(spec), stage.survey.requests <= KEEP);
+            let ledger = Ledger::new(spec.slo, stage.tenants.len(), stage.survey.last_arrival);
+            stage.runs.push(Run { fleet, records: vec![], keeps, ledger, over: 0, log: vec![], keyframes });
         }
         Ok(stage)
     }
 
-    /// A policy's fleet at time zero.
-    pub(crate) fn fresh(&self, spec: &Spec, policy: usize) -> Result<Fleet, RunError> {
-        Ok(Fleet::new(self.config.clone(), self.source.clone(), &spec.policies[policy])?)
+    /// A contender's fleet at time zero.
+    pub(crate) fn fresh(&self, spec: &Spec, run: usize) -> Result<Fleet, RunError> {
+        let contender = spec.contenders()[run];
+        let mut config = self.config.clone();
+        if let Some(scaling) = &mut config.scaling {
+            scaling.controller = contender.controller.map(|index| spec.scaling.controllers[index].clone());
+        }
+        Ok(Fleet::new(config, self.source.clone(), &spec.policies[contender.policy])?)
     }
 
     /// What the fleets are built with.
@@ -311,8 +352,15 @@ impl Run {
 
     /// Takes what ended, and keeps a state to come back to when one is due.
     pub(crate) fn happened(&mut self, events: u32) {
-        let records = &mut self.records;
-        self.fleet.take_ended(&mut |record| records.push(record.clone()));
+        let Run { records, keeps, ledger, over, fleet, .. } = self;
+        fleet.take_ended(&mut |record| {
+            *over += 1;
+            ledger.take(record);
+            if *keeps {
+                records.push(record.clone());
+            }
+        });
+        fleet.take_scaling(&mut ledger.points, &mut ledger.lives);
         self.keyframes.passed(events, &self.fleet, self.log.len());
     }
 }

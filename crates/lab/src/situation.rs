@@ -3,8 +3,11 @@
 use crate::costs;
 use servelab_engine::Nanos;
 use servelab_fleet::FleetConfig;
+use servelab_fleet::clients::ClientsConfig;
 use servelab_fleet::config::{Change, ChangeKind, Slow};
+use servelab_fleet::gateway::GatewayConfig;
 use servelab_fleet::replica::tick::TickConfig;
+use servelab_fleet::scaling::{HostConfig, NodesConfig, ScalingConfig};
 use servelab_fleet::store::StoreConfig;
 use servelab_fleet::telemetry::TelemetryConfig;
 use servelab_spec::experiment::{ExecutionMode, Spec, TickSpec};
@@ -28,8 +31,45 @@ pub(crate) fn apply(spec: &Spec, config: FleetConfig) -> FleetConfig {
     if events.restart {
         changes.push(at(events.restart_at_s, ChangeKind::RestartRouters));
     }
+    if events.deploy {
+        changes.push(at(events.deploy_at_s, ChangeKind::Deploy));
+    }
+    if events.crash > 0 {
+        changes.push(at(events.crash_at_s, ChangeKind::Crash { replicas: events.crash }));
+    }
     let slow = (events.slow > 0).then_some(Slow { replicas: events.slow, factor: events.slow_factor });
-    FleetConfig { seed: spec.seed, telemetry, store: store(spec), changes, slow, ..config }
+    let config = FleetConfig { seed: spec.seed, telemetry, store: store(spec), changes, slow, ..config };
+    if spec.scaling.on { scaling(spec, config) } else { config }
+}
+
+/// `config` with replicas that come and go by themselves. The controller is each contender's own.
+fn scaling(spec: &Spec, config: FleetConfig) -> FleetConfig {
+    let scaling = &spec.scaling;
+    let of = ScalingConfig {
+        controller: None,
+        min: scaling.min,
+        max: scaling.max,
+        scrape: Nanos::from_secs(scaling.scrape_s),
+        victim: scaling.victim,
+        grace: Nanos::from_secs(scaling.grace_s),
+        startup: crate::startup::config(&spec.startup),
+        nodes: NodesConfig { linger: Nanos::from_secs(scaling.node_linger_s), ..NodesConfig::default() },
+        host: HostConfig {
+            cores: scaling.host_cores,
+            request_us: scaling.host_request_us,
+            step_us: scaling.host_step_us,
+        },
+    };
+    // Without a limit, what is held is only what finds no ready replica.
+    let gateway = match scaling.hold {
+        true => GatewayConfig::CentralQueue { in_flight: u32::MAX, capacity: u32::MAX },
+        false => config.gateway,
+    };
+    let clients = match scaling.retry_lost {
+        true => ClientsConfig::FixedRetry { attempts: 2, pause: Nanos(1) },
+        false => config.clients,
+    };
+    FleetConfig { scaling: Some(of), gateway, clients, ..config }
 }
 
 /// The store behind the replicas, if there is one.

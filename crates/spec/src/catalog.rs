@@ -1,7 +1,7 @@
 //! What can be chosen: policies, presets, cost models and settings, with the words that explain them. The
 //! registries yield it; page, CLI, docs and tests read it.
 
-use crate::experiment::{Coefficients, PolicySpec, Spec};
+use crate::experiment::{Coefficients, PolicySpec, Spec, StartupSpec};
 use crate::validate::{self, SpecError};
 use serde::{Deserialize, Serialize};
 
@@ -12,10 +12,14 @@ pub struct Catalog {
     pub version: u32,
     /// Routing policies, in registry order.
     pub policies: Vec<PolicyInfo>,
+    /// Autoscalers, in registry order.
+    pub controllers: Vec<ControllerInfo>,
     /// Ready-made experiments.
     pub presets: Vec<PresetInfo>,
     /// Cost models by name.
     pub costs: Vec<CostInfo>,
+    /// Cold starts by name.
+    pub startups: Vec<StartupInfo>,
     /// Settings of a spec, by dotted key.
     pub settings: Vec<ParamInfo>,
     /// What the policy [`PolicySpec::SCRIPT`] can be written with.
@@ -80,6 +84,29 @@ pub struct PolicyInfo {
     pub compares: String,
     /// How it fails.
     pub fails: String,
+    /// Its parameters.
+    pub params: Vec<ParamInfo>,
+}
+
+/// An autoscaler.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ControllerInfo {
+    /// Stable snake_case name.
+    pub name: String,
+    /// Name for people.
+    pub label: String,
+    /// The project whose autoscaler this is, faithful to its source; empty for textbook ones.
+    pub project: String,
+    /// One sentence: what it does.
+    pub summary: String,
+    /// Its rule, in words or as a formula.
+    pub rule: String,
+    /// What it reads, and over which time.
+    pub reads: String,
+    /// How it fails.
+    pub fails: String,
+    /// It knows what nobody can know: a bound, not a choice.
+    pub bound: bool,
     /// Its parameters.
     pub params: Vec<ParamInfo>,
 }
@@ -191,6 +218,19 @@ pub struct CostInfo {
     pub kv_bytes: u32,
     /// The coefficients.
     pub coefficients: Coefficients,
+}
+
+/// A cold start that somebody measured, or that follows from stated numbers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StartupInfo {
+    /// Stable snake_case name.
+    pub name: String,
+    /// Name for people.
+    pub label: String,
+    /// Where the numbers come from.
+    pub source: String,
+    /// The settings.
+    pub startup: StartupSpec,
 }
 
 impl Catalog {
@@ -320,8 +360,10 @@ mod tests {
         Catalog {
             version: 1,
             policies,
+            controllers: vec![],
             presets: vec![],
             costs: vec![cost],
+            startups: vec![],
             settings: vec![],
             script: ScriptReference::default(),
         }

@@ -3,9 +3,15 @@
 //! Durations are seconds and rates are per second in specs and reports (`_s`, `_per_s`); the core counts
 //! integer nanoseconds.
 
+mod demand;
+mod scaling;
+mod startup;
 mod store;
 mod workload;
 
+pub use demand::{Curve, DemandSpec};
+pub use scaling::{ControllerSpec, ScalingSpec, Victim};
+pub use startup::{ProbeSpec, ProbesSpec, Readiness, Stage, StartupSpec};
 pub use store::{FetchRule, StoreSpec};
 pub use workload::{AgentTreeSpec, LongShortSpec, MultiTenantSpec, RateUnit, SessionsSpec, WorkloadSpec};
 
@@ -38,6 +44,10 @@ pub struct Spec {
     pub store: StoreSpec,
     /// What happens to the fleet on the way.
     pub events: EventsSpec,
+    /// Who decides how many replicas there are, and how replicas come and go.
+    pub scaling: ScalingSpec,
+    /// How new replicas start, and who asks whether they are ready.
+    pub startup: StartupSpec,
     /// What counts as good.
     pub slo: SloSpec,
     /// Who executes the steps and what they are charged.
@@ -62,9 +72,34 @@ impl Default for Spec {
             routing: RoutingSpec::default(),
             store: StoreSpec::default(),
             events: EventsSpec::default(),
+            scaling: ScalingSpec::default(),
+            startup: StartupSpec::default(),
             slo: SloSpec::default(),
             execution: ExecutionSpec::default(),
         }
+    }
+}
+
+/// One run of an experiment: which of its policies, and which of its controllers if it has any.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Contender {
+    /// Index in [`Spec::policies`].
+    pub policy: usize,
+    /// Index in [`ScalingSpec::controllers`].
+    pub controller: Option<usize>,
+}
+
+impl Spec {
+    /// The runs of this experiment, in order: every policy, with every controller where there are any.
+    pub fn contenders(&self) -> Vec<Contender> {
+        let controllers = if self.scaling.on { self.scaling.controllers.len() } else { 0 };
+        let of = |policy| -> Vec<Contender> {
+            match controllers {
+                0 => vec![Contender { policy, controller: None }],
+                many => (0..many).map(|index| Contender { policy, controller: Some(index) }).collect(),
+            }
+        };
+        (0..self.policies.len()).flat_map(of).collect()
     }
 }
 
@@ -217,6 +252,14 @@ pub struct EventsSpec {
     pub restart: bool,
     /// When they restart.
     pub restart_at_s: f64,
+    /// Every replica is replaced, one after the other. Only with scaling on.
+    pub deploy: bool,
+    /// When that begins.
+    pub deploy_at_s: f64,
+    /// Replicas that crash with their nodes; 0: none. Only with scaling on.
+    pub crash: u32,
+    /// When they crash.
+    pub crash_at_s: f64,
 }
 
 impl Default for EventsSpec {
@@ -232,6 +275,10 @@ impl Default for EventsSpec {
             slow_factor: 2.0,
             restart: false,
             restart_at_s: 10.0,
+            deploy: false,
+            deploy_at_s: 10.0,
+            crash: 0,
+            crash_at_s: 10.0,
         }
     }
 }

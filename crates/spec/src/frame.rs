@@ -82,6 +82,8 @@ pub enum ReplicaState {
     /// Takes requests.
     #[default]
     Ready,
+    /// Out of rotation: it goes on with what it has and may come back.
+    NotReady,
     /// Finishes what it has and takes no more.
     Draining,
     /// Removed, killed or crashed.

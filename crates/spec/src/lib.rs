@@ -10,6 +10,7 @@
 //! | [`report`] | [`Report`]: what a run says, one entry per policy |
 //! | [`sweep`] | [`sweep::SweepSpec`]: an experiment at every value of one or two settings; its report |
 //! | [`knee`] | the highest rate at which limits are kept, and how it was found |
+//! | [`coldstart`] | a cold start stage by stage, and what weights take at least |
 //! | [`catalog`] | [`Catalog`]: policies, presets and parameters with units, ranges and words |
 //! | [`frame`] | [`frame::Frame`]: one picture of the fleet at one instant |
 //! | [`protocol`] | messages between the page and its workers |
@@ -18,10 +19,12 @@
 
 pub mod base64url;
 pub mod catalog;
+pub mod coldstart;
 pub mod csv;
 pub mod experiment;
 pub mod frame;
 pub mod knee;
+mod named;
 pub mod patch;
 pub mod protocol;
 pub mod report;

@@ -9,9 +9,10 @@
 //! fails and never panics: what cannot be used is left out and said, nothing is clamped, and the result is always valid.
 
 use crate::SCHEMA_VERSION;
-use crate::base64url;
 use crate::catalog::PresetInfo;
-use crate::experiment::{Coefficients, PolicySpec, Spec, WorkloadSpec};
+use crate::experiment::{Coefficients, Spec, WorkloadSpec};
+use crate::named::{clip, number, quote};
+pub use crate::named::{controllers_text, parse_controllers, parse_policies, policies_text, policy_text};
 use crate::validate::{self, SpecError};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -43,6 +44,11 @@ pub fn set(spec: &Spec, key: &str, text: &str) -> Result<Spec, SpecError> {
             changed.policies = parse_policies(text)?;
             return Ok(changed);
         }
+        "scaling.controllers" => {
+            let mut changed = spec.clone();
+            changed.scaling.controllers = parse_controllers(text)?;
+            return Ok(changed);
+        }
         "workload.kind" => {
             let mut changed = spec.clone();
             if text != spec.workload.kind() {
@@ -63,6 +69,11 @@ pub fn set(spec: &Spec, key: &str, text: &str) -> Result<Spec, SpecError> {
     if key.starts_with("execution.coefficients.") && changed.execution.coefficients.is_none() {
         changed.execution.coefficients = Some(Coefficients::default());
     }
+    if let Some(param) = controller_param(key, &changed)? {
+        let value = number(key, text)?;
+        changed.scaling.controllers[param.0].params.insert(param.1, value);
+        return Ok(changed);
+    }
     if let Some(param) = policy_param(key, &changed)? {
         let value = number(key, text)?;
         changed.policies[param.0].params.insert(param.1, value);
@@ -74,7 +85,14 @@ pub fn set(spec: &Spec, key: &str, text: &str) -> Result<Spec, SpecError> {
     if let (Some(limit), Some(value)) = (validate::limit(key), slot.as_f64()) {
         limit.check(value)?;
     }
-    serde_json::from_value(json).map_err(|error| SpecError::new(key, quote(text), accepted_by(&error)))
+    let changed: Spec =
+        serde_json::from_value(json).map_err(|error| SpecError::new(key, quote(text), accepted_by(&error)))?;
+    if let WorkloadSpec::Demand(demand) = &changed.workload
+        && key == "workload.curve"
+    {
+        demand.points()?;
+    }
+    Ok(changed)
 }
 
 /// What distinguishes `spec` from `base`: key and value in the order of the spec's fields. Applied to `base` with
@@ -101,7 +119,7 @@ pub fn diff(base: &Spec, spec: &Spec) -> Vec<(String, String)> {
     out
 }
 
-/// Every setting of a spec with its value as text, in the order of the fields. Policies are one entry.
+/// Every setting of a spec with its value as text, in the order of the fields. Policies are one entry, and so are controllers.
 pub fn entries(spec: &Spec) -> Vec<(String, String)> {
     let mut out = Vec::new();
     if let Ok(Value::Object(fields)) = to_json(spec) {
@@ -109,6 +127,10 @@ pub fn entries(spec: &Spec) -> Vec<(String, String)> {
             match name.as_str() {
                 "version" | "preset" => {}
                 "policies" => out.push((name.clone(), policies_text(&spec.policies))),
+                "scaling" => {
+                    out.push(("scaling.controllers".into(), controllers_text(&spec.scaling.controllers)));
+                    leaves(name, value, &mut out);
+                }
                 _ => leaves(name, value, &mut out),
             }
         }
@@ -205,68 +227,6 @@ pub fn from_json(text: &str) -> Result<Spec, SpecError> {
     Ok(spec)
 }
 
-/// Policies as people type them: `round_robin,prefix_affinity(guard=0)`.
-pub fn policies_text(policies: &[PolicySpec]) -> String {
-    let texts: Vec<String> = policies.iter().map(policy_text).collect();
-    texts.join(",")
-}
-
-/// One policy as people type it: its name, then parameters that differ from the defaults, then its script.
-pub fn policy_text(policy: &PolicySpec) -> String {
-    let mut params: Vec<String> = policy.params.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    params.extend(policy.script.as_ref().map(|text| format!("{SCRIPT}={}", base64url::encode(text.as_bytes()))));
-    if params.is_empty() { policy.name.clone() } else { format!("{}({})", policy.name, params.join(",")) }
-}
-
-/// Reads a list of policies as [`policies_text`] writes it. Blanks around names and values are allowed.
-///
-/// # Errors
-/// Anything else, saying what the form is.
-pub fn parse_policies(text: &str) -> Result<Vec<PolicySpec>, SpecError> {
-    let form = "accepted is a list like round_robin,prefix_affinity(guard=0)";
-    let wrong = |found: &str| SpecError::new("policies", quote(found), form);
-    let mut policies = Vec::new();
-    let mut rest = text.trim();
-    loop {
-        let end = rest.find(['(', ',', ')']).unwrap_or(rest.len());
-        let mut policy = PolicySpec::named(rest[..end].trim());
-        if policy.name.is_empty() {
-            return Err(wrong(text));
-        }
-        rest = &rest[end..];
-        if let Some(inside) = rest.strip_prefix('(') {
-            let close = inside.find(')').ok_or_else(|| wrong(text))?;
-            for pair in inside[..close].split(',').filter(|pair| !pair.trim().is_empty()) {
-                let (name, value) = pair.split_once('=').ok_or_else(|| wrong(pair))?;
-                let name = name.trim();
-                if name == SCRIPT && policy.script.is_none() {
-                    policy.script = Some(base64url::decode_text(value.trim()).ok_or_else(|| wrong_script(value))?);
-                    continue;
-                }
-                let value = number(&format!("policies.{}.{name}", policy.name), value.trim())?;
-                if policy.params.insert(name.to_owned(), value).is_some() {
-                    return Err(SpecError::new("policies", quote(pair), "accepted is each parameter once"));
-                }
-            }
-            rest = inside[close + 1..].trim_start();
-        }
-        policies.push(policy);
-        if rest.is_empty() {
-            break;
-        }
-        rest = rest.strip_prefix(',').ok_or_else(|| wrong(text))?;
-    }
-    Spec { policies: policies.clone(), ..Spec::default() }.validate()?;
-    Ok(policies)
-}
-
-/// Where a policy's script stands in its readable form.
-const SCRIPT: &str = "script";
-
-fn wrong_script(found: &str) -> SpecError {
-    SpecError::new("policies", quote(found), "accepted is a script's text in base64 with - and _, without =")
-}
-
 /// `policies.1.script`: the index.
 fn script_index(key: &str, spec: &Spec) -> Result<Option<usize>, SpecError> {
     let Some(index) = key.strip_prefix("policies.").and_then(|rest| rest.strip_suffix(".script")) else {
@@ -280,11 +240,20 @@ fn script_index(key: &str, spec: &Spec) -> Result<Option<usize>, SpecError> {
 
 /// `policies.1.params.guard`: the index and the parameter's name, which need not be listed yet.
 fn policy_param(key: &str, spec: &Spec) -> Result<Option<(usize, String)>, SpecError> {
-    let Some((index, param)) = key.strip_prefix("policies.").and_then(|rest| rest.split_once(".params.")) else {
+    listed_param(key, "policies.", spec.policies.len(), spec)
+}
+
+/// `scaling.controllers.0.params.target`: the same for controllers.
+fn controller_param(key: &str, spec: &Spec) -> Result<Option<(usize, String)>, SpecError> {
+    listed_param(key, "scaling.controllers.", spec.scaling.controllers.len(), spec)
+}
+
+fn listed_param(key: &str, list: &str, many: usize, spec: &Spec) -> Result<Option<(usize, String)>, SpecError> {
+    let Some((index, param)) = key.strip_prefix(list).and_then(|rest| rest.split_once(".params.")) else {
         return Ok(None);
     };
     match index.parse::<usize>() {
-        Ok(index) if index < spec.policies.len() => Ok(Some((index, param.to_owned()))),
+        Ok(index) if index < many => Ok(Some((index, param.to_owned()))),
         _ => Err(unknown_key(key, spec)),
     }
 }
@@ -337,13 +306,6 @@ fn parse_like(key: &str, now: &Value, text: &str) -> Result<Value, SpecError> {
     }
 }
 
-fn number(key: &str, text: &str) -> Result<f64, SpecError> {
-    match text.parse::<f64>() {
-        Ok(value) if value.is_finite() => Ok(value),
-        _ => Err(SpecError::new(key, quote(text), "accepted is a number, with a point for decimals")),
-    }
-}
-
 fn unknown_key(key: &str, spec: &Spec) -> SpecError {
     let group = key.split('.').next().unwrap_or_default();
     let all = entries(spec);
@@ -353,7 +315,7 @@ fn unknown_key(key: &str, spec: &Spec) -> SpecError {
         .filter(|known| known.split_once('.').is_some_and(|(start, _)| start == group))
         .collect();
     let known = if inside.is_empty() {
-        "accepted are seed, replicas, policies and what lies under workload, engine, tick, routing, events, slo and execution".to_owned()
+        "accepted are seed, replicas, policies and what lies under workload, engine, tick, routing, events, scaling, startup, slo and execution".to_owned()
     } else {
         format!("accepted are {}", inside.join(", "))
     };
@@ -408,19 +370,6 @@ fn push_encoded(out: &mut String, text: &str) {
             out.extend(form_urlencoded::byte_serialize(c.encode_utf8(&mut buffer).as_bytes()));
         }
     }
-}
-
-fn quote(text: &str) -> String {
-    format!("{:?}", clip(text))
-}
-
-/// Messages quote what came in, but not pages of it.
-fn clip(text: &str) -> String {
-    let mut short: String = text.chars().take(60).collect();
-    if short.len() < text.len() {
-        short.push('…');
-    }
-    short
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@
 
 use super::*;
 use crate::experiment::{
-    AgentTreeSpec, Charge, EngineSpec, ExecutionMode, LongShortSpec, MultiTenantSpec, RateUnit, SessionsSpec,
+    AgentTreeSpec, Charge, EngineSpec, ExecutionMode, LongShortSpec, MultiTenantSpec, PolicySpec, RateUnit,
+    SessionsSpec,
 };
 use proptest::prelude::*;
 

@@ -2,6 +2,7 @@
 //! sent before that are lost, so the page waits for it.
 
 use crate::catalog::Catalog;
+use crate::coldstart::{ColdStart, ColdStartQuery};
 use crate::experiment::Spec;
 use crate::frame::Frame;
 use crate::knee::{KneeChartRequest, KneeReport, KneeSpec, KneeTrial};
@@ -103,6 +104,13 @@ pub enum ToWorker {
         knee: Box<KneeSpec>,
         /// The trials, in any order.
         trials: Vec<KneeTrial>,
+    },
+    /// A cold start stage by stage.
+    ColdStart {
+        /// Number, as of a run.
+        run: u32,
+        /// What is asked.
+        query: Box<ColdStartQuery>,
     },
     /// A picture of knees, answered by a [`FromWorker::Chart`].
     KneeChart {
@@ -212,6 +220,13 @@ pub enum FromWorker {
         run: u32,
         /// Every policy's knee.
         report: Box<KneeReport>,
+    },
+    /// A cold start that was asked about.
+    ColdStart {
+        /// Number it was asked for with.
+        run: u32,
+        /// How it goes.
+        answer: Box<ColdStart>,
     },
     /// The devices, measured side by side.
     Measured {

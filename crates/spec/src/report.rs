@@ -110,6 +110,9 @@ pub struct PolicyReport {
     /// The policy as its project's own configuration, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub configuration: Option<Configuration>,
+    /// How replicas came and went, where they do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scaling: Option<ScalingReport>,
     /// How requests ended.
     pub requests: RequestCounts,
     /// Time to first token, seconds.
@@ -149,6 +152,59 @@ pub struct PolicyReport {
     pub tenants: Vec<TenantReport>,
     /// One entry per replica, by index.
     pub replicas: Vec<ReplicaReport>,
+}
+
+/// Serde's way of asking.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference in")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+/// How replicas came and went in one run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ScalingReport {
+    /// Registry name of the controller; empty where nobody decided.
+    pub controller: String,
+    /// Its name for people, with the parameters that differ from the defaults.
+    pub label: String,
+    /// The controller as its project's own configuration, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub configuration: Option<Configuration>,
+    /// Σ lifetimes of replicas, seconds.
+    pub replica_s: f64,
+    /// Node time paid for, seconds: nodes outlive their replicas.
+    pub node_s: f64,
+    /// Most replicas in rotation at once.
+    pub peak_ready: u32,
+    /// Replicas decided on after the start.
+    pub created: u32,
+    /// Of those, given up before they were ready.
+    pub wasted: u32,
+    /// Containers started again after a probe had failed.
+    pub restarts: u32,
+    /// Cached tokens thrown away with replicas that went.
+    pub cache_lost_tokens: u64,
+    /// Requests lost because a replica's time to drain was too short.
+    pub lost_grace: u64,
+    /// Requests lost because a probe had its replica killed.
+    pub lost_probe: u64,
+    /// Requests lost because a replica crashed.
+    pub lost_crash: u64,
+    /// Time in whose bins (see `bin_s`) some request that arrived was late, turned away or lost, seconds.
+    pub late_s: f64,
+    /// Length of a bin, seconds.
+    pub bin_s: f64,
+    /// Where the time went between the first late request and the relief that followed, in order; empty when nobody was late or no replica came.
+    pub delays: Vec<Delay>,
+}
+
+/// A part of the time between the first late request and relief.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Delay {
+    /// What took it.
+    pub what: String,
+    /// How long, seconds.
+    pub seconds: f64,
 }
 
 impl PolicyReport {
@@ -199,6 +255,9 @@ pub struct RequestCounts {
     pub rejected: u64,
     /// Still under way at the horizon.
     pub pending: u64,
+    /// Lost with their replica.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub lost: u64,
     /// Tries of all requests together.
     pub attempts: u64,
 }

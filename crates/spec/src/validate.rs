@@ -4,6 +4,8 @@
 //! read them there. They are wide: they keep a run from exhausting memory or time, not from being foolish. Whether a policy or
 //! a cost model *exists* is for the registries to say (the lab checks it): this crate knows none.
 
+mod scaling;
+mod startup;
 mod store;
 mod workload;
 
@@ -73,7 +75,24 @@ const fn real(key: &'static str, min: f64, max: f64, unit: &'static str) -> Limi
 }
 
 /// Limits of every number of a spec but policy parameters (their registry entries hold those).
-pub const LIMITS: &[Limit] = &[
+pub const LIMITS: &[Limit] = &joined::<{ GENERAL.len() + startup::LIMITS.len() }>(&[GENERAL, startup::LIMITS]);
+
+/// Tables one after the other, `N` limits in all.
+const fn joined<const N: usize>(tables: &[&[Limit]]) -> [Limit; N] {
+    let mut all = [GENERAL[0]; N];
+    let (mut at, mut table) = (0, 0);
+    while table < tables.len() {
+        let mut row = 0;
+        while row < tables[table].len() {
+            all[at] = tables[table][row];
+            (at, row) = (at + 1, row + 1);
+        }
+        table += 1;
+    }
+    all
+}
+
+const GENERAL: &[Limit] = &[
     whole("seed", 0, MAX_SEED, ""),
     whole("replicas", 1, 512, ""),
     whole("workload.requests", 1, 1_000_000, ""),
@@ -99,6 +118,7 @@ pub const LIMITS: &[Limit] = &[
     whole("workload.user_max", 1, 1_000_000, "tokens"),
     whole("workload.output_min", 1, 100_000, "tokens"),
     whole("workload.output_max", 1, 100_000, "tokens"),
+    real("workload.hour_s", 0.001, 1e6, "s"),
     real("workload.rate", 0.001, 100_000.0, "requests/s or × capacity"),
     whole("engine.block_tokens", 1, 1024, "tokens"),
     whole("engine.blocks", 1, 1_000_000, "blocks"),
@@ -127,9 +147,21 @@ pub const LIMITS: &[Limit] = &[
     real("events.warm_up_s", 0.0, 1e6, "s"),
     whole("events.leave", 0, 511, ""),
     real("events.leave_at_s", 0.0, 1e6, "s"),
+    whole("events.crash", 0, 512, ""),
+    real("events.crash_at_s", 0.0, 1e6, "s"),
+    real("events.deploy_at_s", 0.0, 1e6, "s"),
     whole("events.slow", 0, 512, ""),
     real("events.slow_factor", 0.01, 1000.0, "×"),
     real("events.restart_at_s", 0.0, 1e6, "s"),
+    whole("scaling.min", 0, 512, ""),
+    whole("scaling.max", 1, 512, ""),
+    real("scaling.scrape_s", 0.1, 3600.0, "s"),
+    real("scaling.grace_s", 0.0, 86_400.0, "s"),
+    real("scaling.node_linger_s", 0.0, 86_400.0, "s"),
+    whole("scaling.host_cores", 1, 1024, ""),
+    real("scaling.host_request_us", 0.0, 1e9, "µs"),
+    real("scaling.host_step_us", 0.0, 1e9, "µs"),
+    real("scaling.patience_s", 0.0, 1e6, "s"),
     real("slo.ttft_s", 0.000_001, 3600.0, "s"),
     real("slo.itl_s", 0.000_001, 3600.0, "s"),
     real("execution.coefficients.step_us", 0.0, 1e9, "µs"),
@@ -177,14 +209,19 @@ impl Spec {
         check_numbers(self)?;
         self.check_policies()?;
         workload::check(self)?;
+        startup::check(self)?;
         self.check_engine()?;
         self.check_events()?;
+        scaling::check(self)?;
         store::check(self)?;
         self.check_execution()
     }
 
     /// Replicas there ever are.
     pub fn replicas_ever(&self) -> u32 {
+        if self.scaling.on {
+            return self.scaling.max.max(self.replicas);
+        }
         self.replicas + self.events.join
     }
 

@@ -157,3 +157,23 @@ fn a_newer_version_is_refused_with_a_sentence() {
         "version: 9 is not accepted; this ServeLab reads spec versions 1 to 1; a newer ServeLab made this"
     );
 }
+
+#[test]
+fn cold_starts_and_probes_blame_their_field() {
+    assert_eq!(blamed(|s| s.startup.node_s = -1.0), "startup.node_s");
+    assert_eq!(blamed(|s| s.startup.store_gb_s = 0.0), "startup.store_gb_s");
+    assert_eq!(blamed(|s| s.startup.bits = f64::NAN), "startup.bits");
+    assert_eq!(blamed(|s| s.startup.tensor_parallel = 0), "startup.tensor_parallel");
+    assert_eq!(blamed(|s| s.startup.nodes = 2), "startup.nodes");
+    assert_eq!(blamed(|s| s.startup.compile_cached_s = 1.0), "startup.compile_cached_s");
+    assert_eq!(blamed(|s| s.startup.graphs_few_s = 1.0), "startup.graphs_few_s");
+    assert_eq!(blamed(|s| s.startup.process_local_s = 1.0), "startup.process_local_s");
+    assert_eq!(blamed(|s| (s.startup.streamed, s.startup.mapped) = (true, true)), "startup.mapped");
+    assert_eq!(blamed(|s| s.startup.probes.liveness.successes = 2), "startup.probes.liveness.successes");
+    assert_eq!(blamed(|s| s.startup.probes.readiness.period_s = 0.0), "startup.probes.readiness.period_s");
+    assert_eq!(blamed(|s| s.startup.probes.startup.failures = 0), "startup.probes.startup.failures");
+    let mut spec = Spec::default();
+    (spec.startup.compile_s, spec.startup.compile_cached_s) = (40.0, 13.0);
+    spec.startup.probes.readiness.successes = 2;
+    spec.validate().unwrap();
+}

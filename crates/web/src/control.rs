@@ -56,7 +56,7 @@ fn start_on(app: App, host: Host) {
     app.run.phase.set(Phase::Loading);
     app.run.started_ms.set(env::now_ms());
     let focus = app.play.focus.get_untracked();
-    if focus as usize >= spec.policies.len() {
+    if focus as usize >= spec.contenders().len() {
         app.play.focus.set(0);
     }
     app.run.spec.set(Some(Arc::new(spec.clone())));
@@ -205,6 +205,8 @@ fn listen(app: App, host: Host, message: FromWorker) {
             playback::ended(app, wall < WATCHED_MS);
             measure_quietly(app);
         }
+        FromWorker::ColdStart { run, answer } => app.cold.answered(run, *answer),
+        FromWorker::Failed { run, message, .. } if app.cold.refused(run, &message) => {}
         FromWorker::Failed { run, message, field } if run == current => {
             if host == Host::Gpu && field.is_none() {
                 retry_on_cpu(app, &message);

@@ -33,7 +33,8 @@ pub(crate) fn watch(app: App) {
             "End" => playback::seek(app, f64::INFINITY),
             digit => {
                 let Some(wanted) = digit.parse::<u32>().ok().and_then(|digit| digit.checked_sub(1)) else { return };
-                let policies = app.run.spec.with_untracked(|spec| spec.as_ref().map_or(0, |spec| spec.policies.len()));
+                let policies =
+                    app.run.spec.with_untracked(|spec| spec.as_ref().map_or(0, |spec| spec.contenders().len()));
                 if (wanted as usize) < policies {
                     app.play.follow.set(false);
                     app.play.focus.set(wanted);

@@ -6,6 +6,7 @@
 //! | `text` | every sentence of the page |
 //! | `state` | the signals, all in one place |
 //! | `control` | starting and ending runs, hearing the workers |
+//! | `cold` | asking how a cold start goes |
 //! | `playback` | the clock of the stage |
 //! | `link` | a worker and the way to it |
 //! | `address` | the spec in the address |
@@ -18,6 +19,7 @@
 //! grids, charts' read-outs) are drawn by plain calls from one effect per card, once per frame received.
 
 mod address;
+mod cold;
 mod control;
 mod env;
 pub mod format;

@@ -27,7 +27,7 @@ const LONGEST_TICK_MS: f64 = 100.0;
 
 /// Policies on the stage.
 fn visible(app: App) -> std::ops::Range<u32> {
-    let count = app.run.spec.with_untracked(|spec| spec.as_ref().map_or(0, |spec| spec.policies.len() as u32));
+    let count = app.run.spec.with_untracked(|spec| spec.as_ref().map_or(0, |spec| spec.contenders().len() as u32));
     if app.play.side_by_side.get_untracked() {
         0..count
     } else {

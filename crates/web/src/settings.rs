@@ -2,6 +2,7 @@
 //! choices the index of the option.
 
 use servelab_spec::catalog::{ParamInfo, ParamKind};
+use servelab_spec::experiment::StartupSpec;
 use servelab_spec::{Spec, SpecError, patch};
 
 /// The present value of a setting; absent when the spec has no such key (a rate on a fixed trace).
@@ -28,6 +29,42 @@ pub(crate) fn matters(spec: &Spec, key: &str) -> bool {
         "events.restart_at_s" => events.restart,
         "store.blocks" => true,
         key if key.starts_with("store.") => spec.store.blocks > 0,
+        "events.deploy_at_s" => events.deploy,
+        "events.crash_at_s" => events.crash > 0,
+        "events.join" | "events.leave" => !spec.scaling.on,
+        "events.deploy" | "events.crash" => spec.scaling.on,
+        "scaling.on" => true,
+        _ if key.starts_with("scaling.") => spec.scaling.on,
+        _ if key.starts_with("startup.") => startup_matters(&spec.startup, key),
+        _ => true,
+    }
+}
+
+/// The same for cold starts and probes: a bandwidth without bytes, a figure of an optimisation that is off, a probe that is not sent.
+fn startup_matters(startup: &StartupSpec, key: &str) -> bool {
+    let (weights, image, probes) = (startup.parameters_b > 0.0, startup.image_gb > 0.0, &startup.probes);
+    if let Some(rest) = key.strip_prefix("startup.probes.") {
+        return match rest.split_once('.') {
+            Some((kind, "on")) => !kind.is_empty(),
+            // Kubernetes leaves no choice.
+            Some(("startup" | "liveness", "successes")) => false,
+            Some(("startup", _)) => probes.startup.on,
+            Some(("readiness", _)) => probes.readiness.on,
+            Some(("liveness", _)) => probes.liveness.on,
+            _ => probes.startup.on || probes.readiness.on || probes.liveness.on,
+        };
+    }
+    match key {
+        "startup.registry_gb_s" | "startup.unpack_gb_s" | "startup.image_pulled" => image,
+        "startup.store_gb_s" | "startup.reader_gb_s" => weights && !startup.nvme && !startup.host_cache,
+        "startup.nvme_gb_s" => weights && startup.nvme,
+        "startup.bits" | "startup.tensor_parallel" | "startup.device_gb_s" => weights,
+        "startup.nodes" => startup.tensor_parallel > 1,
+        "startup.streamed" | "startup.mapped" | "startup.nvme" | "startup.host_cache" => weights,
+        "startup.warm_node" => startup.node_s > 0.0,
+        "startup.process_local_s" => startup.nvme,
+        "startup.compile_cached_s" => startup.compile_cache,
+        "startup.graphs_few_s" => startup.few_graphs,
         _ => true,
     }
 }
@@ -170,6 +207,34 @@ mod tests {
         assert_eq!(asked(&spec).last(), Some(&"events.honest_readiness"));
         (spec.events.join, spec.events.leave, spec.events.slow, spec.events.restart) = (0, 1, 1, true);
         assert_eq!(asked(&spec), ["events.leave_at_s", "events.slow_factor", "events.restart_at_s"]);
+    }
+
+    #[test]
+    fn cold_starts_ask_for_what_they_need() {
+        let mut spec = Spec::default();
+        for key in [
+            "startup.store_gb_s",
+            "startup.compile_cached_s",
+            "startup.probes.startup.period_s",
+            "startup.probes.answer_s",
+        ] {
+            assert!(!matters(&spec, key), "{key}");
+        }
+        spec.startup.parameters_b = 8.0;
+        spec.startup.compile_cache = true;
+        spec.startup.probes.startup.on = true;
+        for key in [
+            "startup.store_gb_s",
+            "startup.compile_cached_s",
+            "startup.probes.startup.period_s",
+            "startup.probes.answer_s",
+        ] {
+            assert!(matters(&spec, key), "{key}");
+        }
+        assert!(matters(&spec, "startup.probes.liveness.on") && !matters(&spec, "startup.probes.liveness.period_s"));
+        assert!(!matters(&spec, "startup.probes.startup.successes"));
+        spec.startup.nvme = true;
+        assert!(!matters(&spec, "startup.store_gb_s") && matters(&spec, "startup.nvme_gb_s"));
     }
 
     #[test]

@@ -3,12 +3,14 @@
 //! The *draft* is the spec in the controls; the *run* is what was last started, with the spec it was started with. When the
 //! two differ the results are stale, and say so.
 
+use crate::cold::Cold;
 use crate::link::{Host, Link};
 use crate::palette::Scheme;
 use crate::study::Study;
 use crate::views::Sort;
 use leptos::prelude::*;
-use servelab_spec::catalog::{Catalog, PresetInfo};
+use servelab_spec::catalog::{Catalog, ParamInfo, PresetInfo};
+use servelab_spec::experiment::ControllerSpec;
 use servelab_spec::frame::Frame;
 use servelab_spec::protocol::{Chart, DeviceReport, RequestStory};
 use servelab_spec::validate::{MAX_POLICIES, SpecError};
@@ -17,7 +19,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// The charts, by the ids of the protocol, in the order they are shown.
-pub(crate) const CHARTS: [&str; 3] = ["ttft_over_time", "outstanding_over_time", "ttft_cdf"];
+pub(crate) const CHARTS: [&str; 4] = [SCALING_CHART, "ttft_over_time", "outstanding_over_time", "ttft_cdf"];
+
+/// The one that is there only where replicas come and go.
+pub(crate) const SCALING_CHART: &str = "demand_and_capacity";
 
 /// Everything the page knows.
 #[derive(Clone, Copy)]
@@ -34,6 +39,8 @@ pub(crate) struct App {
     pub play: Play,
     /// Scheme, motion, layout.
     pub look: Look,
+    /// How new replicas start.
+    pub cold: Cold,
     /// Devices as measured, CPU first.
     pub devices: RwSignal<Vec<DeviceReport>>,
     /// Devices being measured.
@@ -283,6 +290,7 @@ impl App {
                 reduced_motion: RwSignal::new(false),
                 scores: RwSignal::new(false),
             },
+            cold: Cold::new(),
             devices: RwSignal::new(Vec::new()),
             measuring: RwSignal::new(Vec::new()),
             spoilt: StoredValue::new(Vec::new()),
@@ -326,8 +334,31 @@ impl App {
     /// A policy's name for people, with what it was given.
     pub(crate) fn policy_label(&self, policy: u32) -> String {
         let Some(spec) = self.run.spec.get() else { return String::new() };
-        let Some(chosen) = spec.policies.get(policy as usize) else { return String::new() };
-        self.label_of(chosen)
+        let contenders = spec.contenders();
+        let Some(run) = contenders.get(policy as usize) else { return String::new() };
+        let label = || spec.policies.get(run.policy).map(|chosen| self.label_of(chosen)).unwrap_or_default();
+        let Some(controller) = run.controller.and_then(|index| spec.scaling.controllers.get(index)) else {
+            return label();
+        };
+        match (spec.policies.len(), spec.scaling.controllers.len()) {
+            (1, _) => self.controller_label(controller),
+            (_, 1) => label(),
+            _ => format!("{}, {}", label(), self.controller_label(controller)),
+        }
+    }
+
+    /// A controller's name for people, with what it was given.
+    pub(crate) fn controller_label(&self, controller: &ControllerSpec) -> String {
+        self.catalog.with(|catalog| {
+            let info = catalog.as_ref().and_then(|c| c.controllers.iter().find(|info| info.name == controller.name));
+            let Some(info) = info else { return controller.name.clone() };
+            let given = |param: &ParamInfo| {
+                let value = controller.params.get(&param.name).filter(|value| **value != param.default)?;
+                Some(crate::text::param_note(param, *value))
+            };
+            let notes: Vec<String> = info.params.iter().filter_map(given).collect();
+            if notes.is_empty() { info.label.clone() } else { format!("{} ({})", info.label, notes.join(", ")) }
+        })
     }
 
     /// The same for any policy.

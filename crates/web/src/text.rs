@@ -1,23 +1,24 @@
 //! Every sentence of the page, in one place (what is fixed and the controls here, stage and results below): to keep them short and alike, and ready to be translated.
 
-mod results;
-mod stage;
-
-pub(crate) use results::*;
-pub(crate) use stage::*;
-
-use crate::format::{duration, number};
-use servelab_spec::catalog::{CostInfo, ParamInfo, ParamKind};
-
 /// Declares the fixed texts.
 macro_rules! texts {
     ($($name:ident = $text:expr;)*) => { $(pub(crate) const $name: &str = $text;)* };
 }
 
-// After the macro, which it uses.
+mod cold;
+mod results;
+mod scaling;
+mod stage;
 mod study;
 
+pub(crate) use cold::*;
+pub(crate) use results::*;
+pub(crate) use scaling::*;
+pub(crate) use stage::*;
 pub(crate) use study::*;
+
+use crate::format::{duration, number};
+use servelab_spec::catalog::{CostInfo, ParamInfo, ParamKind};
 
 texts! {
     NAME = "ServeLab";
@@ -75,6 +76,7 @@ texts! {
     STATE_PLANNED = "not there yet";
     STATE_STARTING = "starting";
     STATE_READY = "ready";
+    STATE_NOT_READY = "out of rotation";
     STATE_DRAINING = "draining";
     STATE_GONE = "gone";
     CELLS_LABEL = "All replicas: fill is KV use, the numbers are running + waiting. Choose one to see it as a card.";

@@ -2,7 +2,10 @@
 
 mod chart;
 mod charts;
+mod cold;
+mod controllers;
 mod controls;
+mod curve;
 mod devices;
 mod export;
 mod header;
@@ -25,7 +28,7 @@ pub(crate) use results::Sort;
 
 use crate::link::Host;
 use crate::state::{App, Phase};
-use crate::{address, control, env, keys, look, playback, text};
+use crate::{address, cold as cold_start, control, env, keys, look, playback, text};
 use leptos::prelude::*;
 
 /// The page.
@@ -37,6 +40,7 @@ pub(crate) fn Page() -> impl IntoView {
     env::watch_hidden(move |hidden| control::visibility_changed(app, hidden));
     playback::watch(app);
     address::watch(app);
+    cold_start::watch(app);
     keys::watch(app);
     app.run.phase.set(Phase::Loading);
     control::open(app, Host::Cpu);
@@ -57,6 +61,7 @@ pub(crate) fn Page() -> impl IntoView {
             </div>
             <results::Results />
             <charts::Charts />
+            <cold::Cold />
             <study::Study />
             <devices::Devices />
         </main>

@@ -14,6 +14,7 @@ use jobs::Job;
 use servelab_engine::{ExecuteError, Nanos};
 use servelab_lab::knee::KneePlan;
 use servelab_lab::session::byte_text;
+use servelab_lab::startup::cold_start;
 use servelab_lab::sweep::Plan;
 use servelab_lab::{Progress, RunError, Session, catalog, chart};
 use servelab_spec::Spec;
@@ -140,6 +141,10 @@ impl<D: Devices> Desk<D> {
             },
             ToWorker::SweepChart { run, report, chart } => match chart::draw_sweep(&chart, &report) {
                 Ok(drawn) => say(FromWorker::Chart { run, chart: Box::new(drawn) }),
+                Err(error) => say(failed(run, &error.into())),
+            },
+            ToWorker::ColdStart { run, query } => match cold_start(&query) {
+                Ok(answer) => say(FromWorker::ColdStart { run, answer: Box::new(answer) }),
                 Err(error) => say(failed(run, &error.into())),
             },
             ToWorker::KneeChart { run, report, chart } => match chart::draw_knee(&chart, &report) {

@@ -4,7 +4,8 @@
 use servelab_engine::{ExecuteError, Executor, StepOutput, StepPlan};
 use servelab_lab::knee::KneePlan;
 use servelab_lab::sweep::Plan;
-use servelab_lab::{catalog, run_priced};
+use servelab_lab::{catalog, run_priced, startup};
+use servelab_spec::coldstart::ColdStartQuery;
 use servelab_spec::experiment::{ExecutionMode, PolicySpec};
 use servelab_spec::knee::{KneeChartRequest, KneeCurve, KneeSpec};
 use servelab_spec::protocol::{ChartRequest, DeviceReport, FromWorker, SweepChartRequest, ToWorker};
@@ -66,6 +67,23 @@ fn a_run_in_slices_gives_the_bytes_of_the_lab() {
     assert_eq!(bytes(report), bytes(&run_priced(&spec).unwrap()));
     let ends = said.iter().filter(|m| matches!(m, FromWorker::Report { .. } | FromWorker::Failed { .. })).count();
     assert_eq!(ends, 1, "W2");
+}
+
+/// It is answered at once, whatever else is under way, and a refusal names the field.
+#[test]
+fn a_cold_start_is_answered_beside_a_run() {
+    let mut desk = priced();
+    tell(&mut desk, run(1, &preset("book-trace")));
+    let startup = startup::presets::find("l40s_8b").unwrap().startup;
+    let query = ColdStartQuery { startup, ..ColdStartQuery::default() };
+    let ask = |query: &ColdStartQuery| ToWorker::ColdStart { run: 7, query: Box::new(query.clone()) };
+    let said = tell(&mut desk, ask(&query));
+    let [FromWorker::ColdStart { run: 7, answer }] = &said[..] else { panic!("{said:?}") };
+    assert_eq!(**answer, startup::cold_start(&query).unwrap());
+    let said = tell(&mut desk, ask(&ColdStartQuery { together: 0, ..query }));
+    let [FromWorker::Failed { run: 7, field: Some(field), .. }] = &said[..] else { panic!("{said:?}") };
+    assert_eq!(field, "together");
+    assert!(matches!(finish(&mut desk).last(), Some(FromWorker::Report { run: 1, .. })));
 }
 
 #[test]

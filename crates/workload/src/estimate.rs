@@ -49,6 +49,10 @@ pub fn mean_request(spec: &WorkloadSpec) -> MeanRequest {
                 output_tokens: middle(w.output_min, w.output_max),
             }
         }
+        WorkloadSpec::Demand(w) => MeanRequest {
+            prompt_tokens: middle(w.system_min, w.system_max) + middle(w.user_min, w.user_max),
+            output_tokens: middle(w.output_min, w.output_max),
+        },
         WorkloadSpec::LongShort(w) => MeanRequest {
             prompt_tokens: w.long_share * middle(w.document_min, w.document_max) + middle(w.user_min, w.user_max),
             output_tokens: middle(w.output_min, w.output_max),

@@ -3,6 +3,7 @@
 mod agent_tree;
 pub mod book;
 mod check;
+mod demand;
 mod long_short;
 pub mod multi_tenant;
 mod schedule;
@@ -11,6 +12,7 @@ mod sessions;
 use crate::request::Request;
 use agent_tree::AgentTree;
 use book::BookTrace;
+use demand::Demand;
 use long_short::LongShort;
 use multi_tenant::MultiTenant;
 use serde::{Deserialize, Serialize};
@@ -31,6 +33,10 @@ pub trait Workload {
     fn request_again(&self, index: u32) -> Option<Request>;
     /// How far it has come: index of the next request and arrival of the last one.
     fn position(&self) -> (u32, Nanos);
+    /// Most requests per second planned for any instant of a time. What only a bound may know; 0 where arrivals follow no plan.
+    fn peak_rate(&self, _from: Nanos, _to: Nanos) -> f64 {
+        0.0
+    }
     /// Goes to a position that [`Workload::position`] gave.
     fn seek(&mut self, next: u32, clock: Nanos);
 }
@@ -53,6 +59,7 @@ enum Kind {
     Sessions(Sessions),
     AgentTree(AgentTree),
     LongShort(LongShort),
+    Demand(Demand),
 }
 
 impl Source {
@@ -73,6 +80,7 @@ impl Source {
             WorkloadSpec::Sessions(sizes) => Kind::Sessions(Sessions::new(sizes, seed, block_tokens, rate_per_s)?),
             WorkloadSpec::AgentTree(sizes) => Kind::AgentTree(AgentTree::new(sizes, seed, block_tokens, rate_per_s)?),
             WorkloadSpec::LongShort(sizes) => Kind::LongShort(LongShort::new(sizes, seed, block_tokens, rate_per_s)?),
+            WorkloadSpec::Demand(sizes) => Kind::Demand(Demand::new(sizes, seed, block_tokens, rate_per_s)?),
         };
         Ok(Source { spec: spec.clone(), seed, block_tokens, rate_per_s, kind })
     }
@@ -84,6 +92,7 @@ impl Source {
             Kind::Sessions(sessions) => sessions,
             Kind::AgentTree(tasks) => tasks,
             Kind::LongShort(questions) => questions,
+            Kind::Demand(demand) => demand,
         }
     }
 
@@ -94,6 +103,7 @@ impl Source {
             Kind::Sessions(sessions) => sessions,
             Kind::AgentTree(tasks) => tasks,
             Kind::LongShort(questions) => questions,
+            Kind::Demand(demand) => demand,
         }
     }
 
@@ -108,6 +118,11 @@ impl Source {
         let request = self.request_again(index)?;
         let bytes: Option<Vec<u8>> = request.prompt.tokens?.iter().map(|&token| u8::try_from(token).ok()).collect();
         bytes.map(|bytes| bytes.escape_ascii().to_string())
+    }
+
+    /// Nothing behind a system prompt is ever sent twice, so only system prompts can be shared.
+    pub(crate) fn shares_only_beginnings(&self) -> bool {
+        matches!(self.kind, Kind::Demand(_))
     }
 
     /// Tokens of a block, as the keys were computed for.
@@ -135,6 +150,13 @@ impl Workload for Source {
 
     fn position(&self) -> (u32, Nanos) {
         self.workload().position()
+    }
+
+    fn peak_rate(&self, from: Nanos, to: Nanos) -> f64 {
+        match self.workload().peak_rate(from, to) {
+            0.0 => self.rate_per_s,
+            planned => planned,
+        }
     }
 
     fn seek(&mut self, next: u32, clock: Nanos) {

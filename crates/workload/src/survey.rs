@@ -35,6 +35,7 @@ pub fn survey(source: &Source) -> Survey {
 pub fn survey_telling(source: &Source, tell: &mut dyn FnMut(u64)) -> Survey {
     let mut source = source.clone();
     let block_tokens = source.block_tokens();
+    let shared = source.shares_only_beginnings();
     let mut seen = BTreeSet::new();
     let mut survey = Survey::default();
     while let Some(request) = source.next_request() {
@@ -45,22 +46,25 @@ pub fn survey_telling(source: &Source, tell: &mut dyn FnMut(u64)) -> Survey {
         survey.prompt_tokens += u64::from(request.prompt.len);
         survey.output_tokens += u64::from(request.output_tokens);
         survey.last_arrival = request.arrival;
-        survey.ceiling_hit_tokens += u64::from(see(&mut seen, &request, block_tokens));
+        // What is never sent twice need not be remembered: a day has millions of requests.
+        let limit = if shared { request.user_at / block_tokens } else { u32::MAX };
+        survey.ceiling_hit_tokens += u64::from(see(&mut seen, &request, block_tokens, limit));
         tell(survey.requests);
     }
     survey
 }
 
 /// Tokens of `request` that are found, all its blocks then remembered. A key names everything before its block, so the keys found are
-/// always the leading ones and a binary search finds where they end.
-fn see(seen: &mut BTreeSet<BlockKey>, request: &Request, block_tokens: u32) -> u32 {
+/// always the leading ones and a binary search finds where they end. Only the first `limit` blocks are looked at.
+fn see(seen: &mut BTreeSet<BlockKey>, request: &Request, block_tokens: u32, limit: u32) -> u32 {
     let prompt = &request.prompt;
-    let (mut found, mut end) = (0, prompt.full_blocks());
+    let blocks = prompt.full_blocks().min(limit);
+    let (mut found, mut end) = (0, blocks);
     while found < end {
         let middle = found + (end - found) / 2;
         if prompt.key(middle).is_some_and(|key| seen.contains(&key)) { found = middle + 1 } else { end = middle }
     }
-    seen.extend((found..prompt.full_blocks()).filter_map(|index| prompt.key(index)));
+    seen.extend((found..blocks).filter_map(|index| prompt.key(index)));
     if request.session.is_some() {
         // The last token of an output is never read, so it completes no block.
         seen.extend(continuation_keys(prompt, request.output_seed, request.output_tokens - 1, block_tokens));
@@ -114,8 +118,12 @@ mod tests {
         };
         let mut seen = BTreeSet::new();
         let whole = request(&[1, 2, 3, 4, 5, 6, 7, 8]);
-        assert_eq!(see(&mut seen, &whole, 4), 0);
-        assert_eq!(see(&mut seen, &whole, 4), 4, "a fully cached, block-aligned prompt computes its last block");
-        assert_eq!(see(&mut seen, &request(&[1, 2, 3, 4, 5, 6, 7, 8, 9]), 4), 8);
+        assert_eq!(see(&mut seen, &whole, 4, u32::MAX), 0);
+        assert_eq!(
+            see(&mut seen, &whole, 4, u32::MAX),
+            4,
+            "a fully cached, block-aligned prompt computes its last block"
+        );
+        assert_eq!(see(&mut seen, &request(&[1, 2, 3, 4, 5, 6, 7, 8, 9]), 4, u32::MAX), 8);
     }
 }

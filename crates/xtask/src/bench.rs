@@ -24,8 +24,13 @@ pub(crate) struct Args {
 }
 
 /// The examples that measure on the host: crate and example.
-const EXAMPLES: [(&str, &str); 4] =
-    [("engine", "engine_bench"), ("fleet", "fleet_bench"), ("fleet", "fleet_scale"), ("tinygpt", "model_bench")];
+const EXAMPLES: [(&str, &str); 5] = [
+    ("engine", "engine_bench"),
+    ("fleet", "fleet_bench"),
+    ("fleet", "fleet_scale"),
+    ("lab", "scaling_day"),
+    ("tinygpt", "model_bench"),
+];
 
 /// The browser tests of TinyGPT that measure: source and whether it runs on WebGPU.
 const BROWSER: [(&str, bool); 2] = [("wasm-cpu", false), ("webgpu", true)];

@@ -2,7 +2,7 @@
 
 use super::timers::Timer;
 use super::{Fleet, dispatch};
-use crate::config::{ChangeKind, FleetConfig, Slow};
+use crate::config::{Change, ChangeKind, FleetConfig, Slow};
 use servelab_engine::Nanos;
 use servelab_spec::validate::SpecError;
 
@@ -20,6 +20,14 @@ impl FleetConfig {
                 && replica >= ever
             {
                 return Err(SpecError::new("changes.replica", replica, format!("use 0 to {}", ever - 1)));
+            }
+        }
+        if let Some(scaling) = &self.scaling {
+            scaling.validate(self.replicas)?;
+            let moved = |change: &Change| matches!(change.what, ChangeKind::Join { .. } | ChangeKind::Leave { .. });
+            if self.changes.iter().any(moved) {
+                let accepted = "use none in a fleet that scales: how many replicas there are is decided there";
+                return Err(SpecError::new("changes", "a replica that joins or leaves", accepted));
             }
         }
         if let Some(Slow { factor, .. }) = self.slow
@@ -55,7 +63,7 @@ impl Fleet {
                 self.core.timers.insert(if honest { warm } else { now }, Timer::Ready(replica));
             }
             ChangeKind::Leave { replica } => {
-                if self.core.replicas[replica as usize].life.drain() {
+                if self.core.replicas[replica as usize].life.drain(now) {
                     self.replicas_changed();
                     self.leave_if_done(replica);
                 }
@@ -71,13 +79,15 @@ impl Fleet {
                 self.policies.restart();
                 self.policies.replicas_changed(self.scratch.ready());
             }
+            ChangeKind::Deploy => self.deploy(),
+            ChangeKind::Crash { replicas } => self.crash(replicas),
             ChangeKind::ResetCounts => self.core.routers.iter_mut().for_each(|router| router.reset()),
         }
     }
 
     /// A replica says that it is ready.
     pub(super) fn admit(&mut self, replica: u32) {
-        self.core.replicas[replica as usize].life.admit();
+        self.core.replicas[replica as usize].life.admit(self.core.now);
         self.replicas_changed();
         self.release();
     }
@@ -95,6 +105,12 @@ impl Fleet {
         if core.in_flight[replica as usize] > 0 {
             return;
         }
+        if core.scaler.is_some() {
+            if core.replicas[replica as usize].life.is_draining() {
+                self.remove(replica, None, false);
+            }
+            return;
+        }
         let life = &mut core.replicas[replica as usize].life;
         let before = life.state();
         life.leave(core.now);
@@ -105,7 +121,7 @@ impl Fleet {
         }
     }
 
-    fn replicas_changed(&mut self) {
+    pub(super) fn replicas_changed(&mut self) {
         self.scratch = dispatch::Scratch::new(&self.core);
         self.policies.replicas_changed(self.scratch.ready());
     }
@@ -113,6 +129,9 @@ impl Fleet {
     /// What all lifetimes must sum to, from the configuration and from when replicas went.
     pub(super) fn expected_lifetimes(core: &super::Core) -> u128 {
         let now = core.now;
+        if let Some(scaler) = &core.scaler {
+            return scaler.alive_for(now);
+        }
         let mut created = vec![Some(Nanos::ZERO); core.config.replicas as usize];
         let joins = core.config.changes.iter().filter(|change| matches!(change.what, ChangeKind::Join { .. }));
         created.extend(joins.map(|change| Some(change.at).filter(|&at| at <= now)));

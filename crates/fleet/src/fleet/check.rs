@@ -26,7 +26,7 @@ fn expect(name: &'static str, holds: bool, found: impl FnOnce() -> String) -> Re
 pub(super) fn check(core: &Core, settled: bool) -> Result<(), Violation> {
     let counts = &core.counts;
     let flights = &core.flights;
-    let (ended, in_flight) = (counts.finished + counts.rejected, flights.requests.len() as u64);
+    let (ended, in_flight) = (counts.finished + counts.rejected + counts.lost, flights.requests.len() as u64);
     expect("F1 conservation", counts.arrived == ended + in_flight, || {
         format!("{} arrived, {ended} ended, {in_flight} are in flight", counts.arrived)
     })?;

@@ -48,7 +48,7 @@ impl Scratch {
 }
 
 /// The request as policies see it.
-fn view(request: &Request, attempt: u32) -> RequestView<'_> {
+pub(super) fn view(request: &Request, attempt: u32) -> RequestView<'_> {
     RequestView {
         index: request.index,
         tenant: request.tenant,
@@ -63,7 +63,7 @@ fn view(request: &Request, attempt: u32) -> RequestView<'_> {
 }
 
 /// What an attempt adds to its replica's outstanding tokens when it is sent.
-fn budget(request: &Request) -> u64 {
+pub(super) fn budget(request: &Request) -> u64 {
     u64::from(request.prompt.len) + u64::from(request.max_tokens)
 }
 
@@ -107,14 +107,19 @@ impl Fleet {
         match self.core.gateway.decide(place, room) {
             Verdict::Accept => self.dispatch(place),
             Verdict::Queue => {}
-            Verdict::Reject { code, retry_after } => self.failed(place, None, Failure { code, retry_after }),
+            Verdict::Reject { code, retry_after } => {
+                self.failed(place, None, Failure { code, retry_after, lost: None })
+            }
         }
     }
 
     /// Some replica may take one more.
     fn has_room(&self) -> bool {
         let limit = self.core.gateway.in_flight_limit();
-        limit == u32::MAX || self.scratch.ready.iter().any(|&index| self.core.in_flight[index as usize] < limit)
+        if limit == u32::MAX {
+            return !self.scratch.ready.is_empty();
+        }
+        self.scratch.ready.iter().any(|&index| self.core.in_flight[index as usize] < limit)
     }
 
     /// Routes the request at `place` and hands it to the replica chosen.
@@ -123,7 +128,7 @@ impl Fleet {
         let (index, number) = (flight.request.index, flight.attempts);
         let router = router_of(&self.routing, index, number, self.core.config.telemetry.routers);
         let Some(choice) = self.choose(place, router) else {
-            return self.failed(place, None, Failure { code: NO_REPLICA, retry_after: None });
+            return self.failed(place, None, Failure::refused(NO_REPLICA));
         };
         let Fleet { core, policies, .. } = self;
         let counts = &mut core.routers[router as usize];
@@ -133,8 +138,8 @@ impl Fleet {
         let Some(flight) = core.flights.requests.get(place) else { return };
         let target = &mut core.replicas[replica as usize];
         if target.model.get_mut().submit(core.now, flight.request.sequence(id)).is_err() {
-            core.flights.end(id);
-            return self.failed(place, Some(replica), Failure { code: NEVER_FITS, retry_after: None });
+            let attempt = core.flights.end(id);
+            return self.failed(place, attempt.as_ref(), Failure::refused(NEVER_FITS));
         }
         target.assignments += 1;
         core.in_flight[replica as usize] += 1;
@@ -239,16 +244,23 @@ impl Fleet {
     }
 
     /// A try of the request at `place` failed: its client tries again or gives up.
-    fn failed(&mut self, place: u32, replica: Option<u32>, failure: Failure) {
+    pub(super) fn failed(&mut self, place: u32, attempt: Option<&Attempt>, failure: Failure) {
         let Some(flight) = self.core.flights.requests.get(place) else { return };
         match self.core.config.clients.after(self.core.now, flight.attempts, failure) {
             After::RetryAt(at) => self.core.timers.insert(at, Timer::Retry(place)),
             After::GiveUp => {
                 let Some(flight) = self.core.flights.requests.remove(place) else { return };
-                self.core.counts.rejected += 1;
-                let outcome = Outcome::Rejected { code: failure.code };
-                let record = RequestRecord { replica, ..record(&flight, None, self.core.now, outcome) };
-                self.core.ended.push(record);
+                let outcome = match failure.lost {
+                    Some(cause) => {
+                        self.core.counts.lost += 1;
+                        Outcome::Lost { cause }
+                    }
+                    None => {
+                        self.core.counts.rejected += 1;
+                        Outcome::Rejected { code: failure.code }
+                    }
+                };
+                self.core.ended.push(record(&flight, attempt, self.core.now, outcome));
             }
         }
     }
@@ -299,6 +311,8 @@ impl Fleet {
                         let policy = &mut self.policies.each[routed.router as usize];
                         policy.first_token(core.now, &view(&flight.request, number), index);
                     }
+                    let ttft = core.now.since(flight.request.arrival);
+                    self.count_ttft(index, ttft);
                 }
             }
             EngineEvent::Tokens { id, count } => {

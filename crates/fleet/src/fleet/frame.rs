@@ -73,6 +73,7 @@ fn picture(replica: &Replica, flights: &Flights, now: Nanos) -> ReplicaFrame {
                 ..frame
             }
         }
+        Model::Vacant(_) => frame,
         Model::Server(server) => {
             let job = |(id, prompt_tokens, max_tokens)| Pill { prompt_tokens, max_tokens, ..known(id, flights) };
             ReplicaFrame {

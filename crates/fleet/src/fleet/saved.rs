@@ -19,6 +19,9 @@ pub struct FleetState {
     core: Core,
     policy: PolicySpec,
     policy_states: Vec<Value>,
+    /// Of the controller, in a fleet that has one.
+    #[serde(default)]
+    controller_state: Value,
 }
 
 impl Fleet {
@@ -28,6 +31,7 @@ impl Fleet {
             core: self.core.clone(),
             policy: self.policies.spec().clone(),
             policy_states: self.policies.save(),
+            controller_state: self.controller.as_ref().map_or(Value::Null, |controller| controller.save()),
         }
     }
 
@@ -36,11 +40,19 @@ impl Fleet {
     /// # Errors
     /// When the state names an unknown policy or contradicts itself.
     pub fn restore(state: FleetState) -> Result<Self, RestoreError> {
-        let FleetState { core, policy: spec, policy_states } = state;
+        let FleetState { core, policy: spec, policy_states, controller_state } = state;
         core.config.validate()?;
         let policy = spec.name.clone();
         let mut policies = Policies::new(spec, core.config.telemetry.routers)?;
         policies.restore(&policy_states).map_err(|reason| RestoreError::PolicyState { policy, reason })?;
+        let mut controller = super::scaler::controller(&core.config)?;
+        if let Some(controller) = &mut controller {
+            let restored = controller.restore(&controller_state);
+            restored.map_err(|reason| RestoreError::Damaged(format!("the controller's state: {reason}")))?;
+        }
+        if core.scaler.is_some() != core.config.scaling.is_some() {
+            return Err(RestoreError::Damaged("the settings and the state of scaling do not belong together".into()));
+        }
         let n = core.config.replicas_ever() as usize;
         let counts = [core.replicas.len(), core.in_flight.len(), core.polled.len()];
         let routed = core.routers.iter().all(|router| router.signals.len() == n);
@@ -59,6 +71,6 @@ impl Fleet {
             return Err(RestoreError::Damaged("places in flight are vacant and taken".into()));
         }
         check::check(&core, false).map_err(|violation| RestoreError::Damaged(violation.to_string()))?;
-        Ok(Fleet::around(core, policies))
+        Ok(Fleet::around(core, policies, controller))
     }
 }

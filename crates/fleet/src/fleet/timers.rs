@@ -16,6 +16,37 @@ pub(crate) enum Timer {
     Ready(u32),
     /// This replica can serve.
     Warm(u32),
+    /// The signals of scaling are scraped.
+    Sample,
+    /// The controller evaluates.
+    Evaluate,
+    /// There may be too many replicas, or too few.
+    Reconcile,
+    /// A stage of a replica's start is over, in this life of it.
+    Stage {
+        /// The replica.
+        replica: u32,
+        /// The life.
+        life: u32,
+    },
+    /// A transfer on this link may be over.
+    Link(u32),
+    /// A node for the warm pool is there.
+    Node,
+    /// Probes of a replica are due, in this life of it.
+    Probe {
+        /// The replica.
+        replica: u32,
+        /// The life.
+        life: u32,
+    },
+    /// A replica's time to drain is over, in this life of it.
+    Grace {
+        /// The replica.
+        replica: u32,
+        /// The life.
+        life: u32,
+    },
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

@@ -7,6 +7,7 @@
 use super::{Next, ReplicaModel};
 use crate::error::FleetError;
 use crate::record::ReplicaStats;
+use crate::scaling::PodSample;
 use crate::telemetry::PolledSignals;
 use serde::{Deserialize, Serialize};
 use servelab_engine::{
@@ -345,6 +346,24 @@ impl ReplicaModel for EngineReplica {
             into.adapters_waiting.sort();
             into.adapters_waiting.dedup();
         }
+    }
+
+    fn cached_blocks(&self) -> u32 {
+        let stats = self.engine.stats();
+        stats.used_blocks + stats.reusable_blocks
+    }
+
+    fn counters(&self, into: &mut PodSample) {
+        let stats = self.engine.stats();
+        (into.waiting, into.running, into.kv_usage) = (stats.waiting, stats.running, stats.kv_usage());
+        into.busy_s = self.busy.as_secs();
+        // A token costs the same arithmetic in prefill and in decode, and prefill is what runs at full speed.
+        let computed = stats.prefill_tokens + stats.generated_tokens;
+        into.compute_s = computed as f64 * self.cost.prefill_token as f64 / 1e12;
+        into.preemptions = stats.preemptions;
+        into.tokens = stats.generated_tokens;
+        into.admitted = stats.admitted;
+        into.queue_s = stats.queue_time.as_secs();
     }
 
     fn stats(&self) -> ReplicaStats {

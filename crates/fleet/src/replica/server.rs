@@ -6,6 +6,7 @@
 
 use super::{Next, ReplicaModel, tell_whole_answer};
 use crate::record::ReplicaStats;
+use crate::scaling::PodSample;
 use crate::telemetry::PolledSignals;
 use serde::{Deserialize, Serialize};
 use servelab_engine::random::Stream;
@@ -173,6 +174,15 @@ impl ReplicaModel for ServerReplica {
         let serving = self.serving.iter().map(|served| u64::from(served.job.prompt_tokens)).sum::<u64>();
         into.waiting_tokens = self.waiting.iter().map(|job| u64::from(job.prompt_tokens)).sum();
         into.tokens = into.waiting_tokens + serving;
+    }
+
+    fn counters(&self, into: &mut PodSample) {
+        into.waiting = self.waiting.len() as u32;
+        into.running = self.serving.len() as u32;
+        into.kv_usage = self.serving.len() as f64 / f64::from(self.config.slots);
+        into.busy_s = self.busy.as_secs() / f64::from(self.config.slots);
+        into.compute_s = into.busy_s;
+        into.admitted = self.done + u64::from(into.running);
     }
 
     fn stats(&self) -> ReplicaStats {

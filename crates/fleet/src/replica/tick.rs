@@ -7,6 +7,7 @@
 
 use super::{Next, ReplicaModel, tell_whole_answer};
 use crate::record::ReplicaStats;
+use crate::scaling::PodSample;
 use crate::telemetry::PolledSignals;
 use serde::{Deserialize, Serialize};
 use servelab_engine::{BlockKey, EngineEvent, Nanos, Prompt, Refusal, SequenceId, SequenceRequest};
@@ -210,6 +211,15 @@ impl ReplicaModel for TickReplica {
         let serving = self.serving.as_ref().map_or(0, |served| u64::from(served.job.prompt_tokens));
         into.waiting_tokens = self.waiting.iter().map(|job| u64::from(job.prompt_tokens)).sum();
         into.tokens = into.waiting_tokens + serving;
+    }
+
+    fn counters(&self, into: &mut PodSample) {
+        into.waiting = self.waiting.len() as u32;
+        into.running = u32::from(self.serving.is_some());
+        into.kv_usage = self.remembered.len() as f64 / f64::from(self.config.prefixes);
+        into.busy_s = self.totals.busy.as_secs();
+        into.compute_s = into.busy_s;
+        into.admitted = self.totals.steps + u64::from(into.running);
     }
 
     fn stats(&self) -> ReplicaStats {

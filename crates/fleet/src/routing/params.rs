@@ -11,16 +11,22 @@ pub struct Params(BTreeMap<String, f64>);
 impl Params {
     /// Fills in defaults and checks names and ranges.
     pub(crate) fn check(info: &PolicyInfo, spec: &PolicySpec) -> Result<Self, SpecError> {
+        Self::read(&format!("policies.{}", info.name), &info.params, &spec.params)
+    }
+
+    /// The same for anything that declares parameters; `of` is the field whose parts they are.
+    pub(crate) fn read(of: &str, declared: &[ParamInfo], given: &BTreeMap<String, f64>) -> Result<Self, SpecError> {
         let mut values: BTreeMap<String, f64> =
-            info.params.iter().map(|param| (param.name.clone(), param.default)).collect();
-        for (name, &value) in &spec.params {
-            let field = format!("policies.{}.{name}", info.name);
-            let Some(param) = info.params.iter().find(|param| param.name == *name) else {
-                let known: Vec<&str> = info.params.iter().map(|param| param.name.as_str()).collect();
+            declared.iter().map(|param| (param.name.clone(), param.default)).collect();
+        for (name, &value) in given {
+            let field = format!("{of}.{name}");
+            let Some(param) = declared.iter().find(|param| param.name == *name) else {
+                let known: Vec<&str> = declared.iter().map(|param| param.name.as_str()).collect();
+                let owner = of.rsplit('.').next().unwrap_or(of);
                 let accepted = if known.is_empty() {
-                    format!("{} has no parameters", info.name)
+                    format!("{owner} has no parameters")
                 } else {
-                    format!("parameters of {} are {}", info.name, known.join(", "))
+                    format!("parameters of {owner} are {}", known.join(", "))
                 };
                 return Err(SpecError::new(field, value, accepted));
             };

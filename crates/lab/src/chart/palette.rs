@@ -17,7 +17,17 @@ pub struct Scheme {
     /// Limits that requests should meet.
     pub limit: &'static str,
     lanes: [&'static str; 6],
+    demand: &'static str,
+    capacity: &'static str,
+    late: &'static str,
 }
+
+/// What is offered: not a policy's lane.
+pub const DEMAND: usize = 600;
+/// What could be served, one lane for each run from here on.
+pub const CAPACITY: usize = 1200;
+/// Where users were late, one lane for each run from here on.
+pub const LATE: usize = 1800;
 
 const LIGHT: Scheme = Scheme {
     surface: "#ffffff",
@@ -26,6 +36,9 @@ const LIGHT: Scheme = Scheme {
     rule: "#e3e6ea",
     limit: "#555d68",
     lanes: ["#cd55e6", "#46a005", "#5f000a", "#0a00ff", "#eb5087", "#410f5f"],
+    demand: "#0b5fc2",
+    capacity: "#15803d",
+    late: "#c8401a",
 };
 
 const DARK: Scheme = Scheme {
@@ -35,6 +48,9 @@ const DARK: Scheme = Scheme {
     rule: "#343941",
     limit: "#a9b1bc",
     lanes: ["#46faff", "#fff53c", "#a52dff", "#d7877d", "#0582aa", "#e10a0a"],
+    demand: "#6cb0ff",
+    capacity: "#4ccb84",
+    late: "#ff8a5c",
 };
 
 /// The scheme for dark or light backgrounds.
@@ -45,7 +61,12 @@ pub fn scheme(dark: bool) -> &'static Scheme {
 impl Scheme {
     /// Colour of the policy with this index.
     pub fn lane(&self, index: usize) -> &'static str {
-        self.lanes[index % self.lanes.len()]
+        match index {
+            LATE.. => self.late,
+            CAPACITY.. => self.capacity,
+            DEMAND.. => self.demand,
+            _ => self.lanes[index % self.lanes.len()],
+        }
     }
 }
 

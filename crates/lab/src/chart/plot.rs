@@ -1,7 +1,7 @@
 //! Layout and drawing of one picture at one size.
 
 use super::axis::{Unit, log_ticks, round_up, tick_text, ticks};
-use super::palette::{Scheme, dash, scheme};
+use super::palette::{LATE, Scheme, dash, scheme};
 use super::sample::per_column;
 use super::svg::{Svg, TEXT, TITLE, text_width, wrap};
 use super::{Direction, Form, Picture, Ribbon, Stroke};
@@ -169,7 +169,7 @@ struct EndLabel {
 fn end_labels(picture: &Picture, series: &[Series], y: (f64, f64), height: f64) -> Vec<EndLabel> {
     let mut ends: Vec<EndLabel> = Vec::new();
     for (index, (stroke, series)) in picture.strokes.iter().zip(series).enumerate() {
-        if let (true, Some(&last)) = (stroke.form != Form::Dots, series.y.last()) {
+        if let (true, Some(&last)) = (!matches!(stroke.form, Form::Dots | Form::Strip), series.y.last()) {
             let at = (height - (last - y.0) / (y.1 - y.0) * height).clamp(0.0, height);
             ends.push(EndLabel { stroke: index, y: at, shift: at });
         }
@@ -316,6 +316,9 @@ fn draw_stroke(svg: &mut Svg, frame: &Frame, stroke: &Stroke, series: &Series, c
         return;
     }
     let colour = colours.lane(stroke.lane);
+    if stroke.form == Form::Strip {
+        return draw_strip(svg, frame, stroke.lane, series, colour, clip);
+    }
     let mut data = String::with_capacity(series.x.len() * 14);
     let mut last_y = 0.0;
     for (index, (&x, &y)) in series.x.iter().zip(&series.y).enumerate() {
@@ -323,16 +326,51 @@ fn draw_stroke(svg: &mut Svg, frame: &Frame, stroke: &Stroke, series: &Series, c
         let _ = match (stroke.form, index) {
             (Form::Dots, _) => write!(data, "{}", mark(stroke.lane, px, py)),
             (_, 0) => write!(data, "M{px:.1} {py:.1}"),
-            (Form::Line, _) => write!(data, "L{px:.1} {py:.1}"),
+            (Form::Line | Form::Area | Form::Strip, _) => write!(data, "L{px:.1} {py:.1}"),
             (Form::Steps, _) if py == last_y => write!(data, "H{px:.1}"),
             (Form::Steps, _) => write!(data, "H{px:.1}V{py:.1}"),
         };
         last_y = py;
     }
+    if stroke.form == Form::Area {
+        let foot = frame.area[1] + frame.area[3];
+        let (first, last) = (frame.px(series.x[0]), series.x.last().map_or(0.0, |&x| frame.px(x)));
+        svg.area(&format!("{data}L{last:.1} {foot:.1}L{first:.1} {foot:.1}z"), colour, clip);
+    }
     if stroke.form == Form::Dots {
         svg.marks(&data, colour, clip);
     } else {
         svg.path(&data, colour, dash(stroke.lane), clip);
+    }
+}
+
+/// Height of a strip and its distance from the next, pixels.
+const STRIP: (f64, f64) = (5.0, 2.0);
+
+/// Bars along the foot of the plot wherever the series is above 0; at least a pixel wide, so that no minute is lost.
+fn draw_strip(svg: &mut Svg, frame: &Frame, lane: usize, series: &Series, colour: &str, clip: &str) {
+    let row = (lane % LATE) as f64;
+    let top = frame.area[1] + frame.area[3] - (row + 1.0) * (STRIP.0 + STRIP.1);
+    let mut data = String::new();
+    let mut begun: Option<f64> = None;
+    for (&x, &y) in series.x.iter().zip(&series.y) {
+        let px = frame.px(x);
+        match (begun, y > 0.0) {
+            (None, true) => begun = Some(px),
+            (Some(from), false) => {
+                let width = (px - from).max(1.0);
+                let _ = write!(data, "M{from:.1} {top:.1}h{width:.1}v{:.1}h-{width:.1}z", STRIP.0);
+                begun = None;
+            }
+            _ => {}
+        }
+    }
+    if let (Some(from), Some(&x)) = (begun, series.x.last()) {
+        let width = (frame.px(x) - from).max(1.0);
+        let _ = write!(data, "M{from:.1} {top:.1}h{width:.1}v{:.1}h-{width:.1}z", STRIP.0);
+    }
+    if !data.is_empty() {
+        svg.bars(&data, colour, clip);
     }
 }
 

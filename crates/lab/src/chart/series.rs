@@ -1,5 +1,6 @@
 //! From a run's records to what is drawn, and to the sentences above it.
 
+use super::ScalingLane;
 use super::axis::Unit;
 use super::{Direction, Form, Picture, Stroke};
 use crate::stats::quantile;
@@ -18,6 +19,8 @@ pub struct Lane {
     pub ttft: Vec<(f64, f64)>,
     /// Arrival of every request seen so far, and when it ended if it did, seconds.
     pub spans: Vec<(f64, Option<f64>)>,
+    /// How replicas came and went, where they do.
+    pub scaling: Option<ScalingLane>,
 }
 
 pub(super) fn ttft_over_time(lanes: &[Lane], slo: &SloSpec) -> Picture {

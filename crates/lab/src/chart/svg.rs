@@ -61,6 +61,11 @@ impl Svg {
         );
     }
 
+    /// A filled path of bars, opaque.
+    pub fn bars(&mut self, data: &str, fill: &str, clip: &str) {
+        let _ = write!(self.out, "<path d=\"{data}\" fill=\"{fill}\" clip-path=\"url(#{})\"/>", escape(clip));
+    }
+
     /// A filled path of many small marks.
     pub fn marks(&mut self, data: &str, fill: &str, clip: &str) {
         let _ = write!(

@@ -6,6 +6,7 @@
 //! policy; then what stands out: uneven load, or a limit that most requests miss. What does not differ is said to be alike, or left out.
 
 mod incomplete;
+mod scaling;
 
 use crate::session::{Run, Stage};
 use crate::stats::{Paired, paired};
@@ -25,6 +26,10 @@ pub(super) fn findings(spec: &Spec, stage: &Stage, report: &Report) -> Vec<Strin
     let of = |at: usize| &report.policies[at];
     let mut out: Vec<String> = incomplete::stopped(report, partial).into_iter().collect();
     out.extend(incomplete::refused(spec, stage, report));
+    if spec.scaling.on {
+        out.extend(scaling::findings(report, &done));
+        return out;
+    }
     let served: Vec<usize> = done.iter().copied().filter(|&at| of(at).ttft_s.n > 0).collect();
     let mean = |at: usize| of(at).ttft_s.mean;
     let last = served.iter().copied().max_by(|&a, &b| mean(a).total_cmp(&mean(b)));

@@ -33,7 +33,7 @@ pub(crate) struct Keyframes {
 
 impl Keyframes {
     pub(crate) fn new(spec: &Spec) -> Self {
-        let blocks = u64::from(spec.replicas) * u64::from(spec.engine.blocks);
+        let blocks = u64::from(spec.replicas_ever()) * u64::from(spec.engine.blocks);
         let most = (BLOCKS / blocks.max(1)).clamp(2, MOST as u64) as usize;
         // Saving copies every block's record; as many events take longer than that.
         let distance = DISTANCE.max(u32::try_from(blocks / 16).unwrap_or(u32::MAX));

@@ -122,8 +122,10 @@ impl Session {
             story.fetched_tokens = record.fetched_tokens;
             story.output_tokens = record.output_tokens;
             tokens.clone_from(&record.output);
-            if let Outcome::Rejected { code } = record.outcome {
-                story.why = format!("refused with status {code}");
+            match record.outcome {
+                Outcome::Rejected { code } => story.why = format!("refused with status {code}"),
+                Outcome::Lost { .. } => story.why = "lost with its replica".into(),
+                Outcome::Finished | Outcome::Pending => {}
             }
         } else if let Some(output) = run.fleet.output(request) {
             tokens.extend(output);
@@ -149,7 +151,7 @@ impl Session {
     }
 
     fn index(&self, policy: u32) -> Result<usize, RunError> {
-        let count = self.spec.policies.len();
+        let count = self.spec.contenders().len();
         let accepted = || format!("accepted are 0 to {}", count - 1);
         let index = policy as usize;
         if index < count { Ok(index) } else { Err(SpecError::new("policy", policy, accepted()).into()) }

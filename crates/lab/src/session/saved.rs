@@ -7,6 +7,7 @@ use crate::error::RunError;
 use crate::fit::Fit;
 use serde::{Deserialize, Serialize};
 use servelab_engine::Nanos;
+use servelab_fleet::scaling::{LifeEvent, ScalePoint};
 use servelab_fleet::{Fleet, FleetState, Poll, RequestRecord};
 use servelab_spec::experiment::Spec;
 
@@ -25,6 +26,10 @@ pub struct SessionState {
 struct SavedRun {
     fleet: FleetState,
     records: Vec<RequestRecord>,
+    #[serde(default)]
+    points: Vec<ScalePoint>,
+    #[serde(default)]
+    lives: Vec<LifeEvent>,
     log: Vec<Entry>,
 }
 
@@ -62,6 +67,8 @@ impl Session {
             runs.extend(stage.runs.iter().map(|run| SavedRun {
                 fleet: run.fleet.save(),
                 records: run.records.clone(),
+                points: run.ledger.points.clone(),
+                lives: run.ledger.lives.clone(),
                 log: run.log.clone(),
             }));
         }
@@ -96,6 +103,12 @@ impl Session {
                 return Err(RunError::Damaged("a record of a request that the workload does not have".into()));
             }
             run.fleet = Fleet::restore(saved.fleet)?;
+            if !run.keeps {
+                return Err(RunError::Damaged("a run of so many requests keeps no record to go on from".into()));
+            }
+            saved.records.iter().for_each(|record| run.ledger.take(record));
+            (run.ledger.points, run.ledger.lives) = (saved.points, saved.lives);
+            run.over = saved.records.len() as u64;
             (run.records, run.log) = (saved.records, saved.log);
         }
         Ok(session)

@@ -3,6 +3,7 @@
 //! Ranges (`user_min` to `user_max`) are inclusive and drawn uniformly. Kinds share the names of what they have in common, so that a
 //! setting has one meaning, one limit and one sentence whatever the workload.
 
+use super::demand::DemandSpec;
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// Where requests come from.
@@ -20,6 +21,8 @@ pub enum WorkloadSpec {
     AgentTree(AgentTreeSpec),
     /// Questions about a few long documents among many short unrelated ones.
     LongShort(LongShortSpec),
+    /// Tenants whose demand follows a curve over the day.
+    Demand(DemandSpec),
 }
 
 /// Serde lets any field pass beside the tag of a unit variant, `deny_unknown_fields` or not; a rate on the fixed trace would be dropped
@@ -39,7 +42,7 @@ impl Default for WorkloadSpec {
 
 impl WorkloadSpec {
     /// Every kind, as `workload.kind` names it.
-    pub const KINDS: [&str; 5] = ["book_trace", "multi_tenant", "sessions", "agent_tree", "long_short"];
+    pub const KINDS: [&str; 6] = ["book_trace", "multi_tenant", "sessions", "agent_tree", "long_short", "demand"];
 
     /// Its kind.
     pub fn kind(&self) -> &'static str {
@@ -49,6 +52,7 @@ impl WorkloadSpec {
             WorkloadSpec::Sessions(_) => "sessions",
             WorkloadSpec::AgentTree(_) => "agent_tree",
             WorkloadSpec::LongShort(_) => "long_short",
+            WorkloadSpec::Demand(_) => "demand",
         }
     }
 
@@ -60,6 +64,7 @@ impl WorkloadSpec {
             "sessions" => WorkloadSpec::Sessions(SessionsSpec::default()),
             "agent_tree" => WorkloadSpec::AgentTree(AgentTreeSpec::default()),
             "long_short" => WorkloadSpec::LongShort(LongShortSpec::default()),
+            "demand" => WorkloadSpec::Demand(DemandSpec::default()),
             _ => return None,
         })
     }
@@ -73,6 +78,7 @@ impl WorkloadSpec {
             WorkloadSpec::AgentTree(w) => w.tenants,
             // Short questions and questions about documents.
             WorkloadSpec::LongShort(_) => 2,
+            WorkloadSpec::Demand(w) => w.tenants,
         }
     }
 
@@ -84,6 +90,7 @@ impl WorkloadSpec {
             WorkloadSpec::Sessions(w) => Some((w.rate, w.rate_unit)),
             WorkloadSpec::AgentTree(w) => Some((w.rate, w.rate_unit)),
             WorkloadSpec::LongShort(w) => Some((w.rate, w.rate_unit)),
+            WorkloadSpec::Demand(w) => Some((w.rate, RateUnit::PerSecond)),
         }
     }
 
@@ -95,6 +102,7 @@ impl WorkloadSpec {
             WorkloadSpec::Sessions(w) => w.requests,
             WorkloadSpec::AgentTree(w) => w.requests,
             WorkloadSpec::LongShort(w) => w.requests,
+            WorkloadSpec::Demand(w) => w.expected_requests(),
         }
     }
 
@@ -112,6 +120,7 @@ impl WorkloadSpec {
             }
             WorkloadSpec::AgentTree(w) => sum(&[w.system_max, w.task_max]) + u64::from(w.depth) * u64::from(w.user_max),
             WorkloadSpec::LongShort(w) => sum(&[w.document_max, w.user_max]),
+            WorkloadSpec::Demand(w) => sum(&[w.system_max, w.user_max]),
         }
     }
 
@@ -123,6 +132,7 @@ impl WorkloadSpec {
             WorkloadSpec::Sessions(w) => w.output_max,
             WorkloadSpec::AgentTree(w) => w.output_max,
             WorkloadSpec::LongShort(w) => w.output_max,
+            WorkloadSpec::Demand(w) => w.output_max,
         })
     }
 }

@@ -23,6 +23,7 @@ pub(super) fn check(spec: &Spec) -> Result<(), SpecError> {
         return Err(SpecError::new(format!("workload.{what}"), found, accepted));
     }
     match &spec.workload {
+        WorkloadSpec::Demand(w) => w.check(),
         WorkloadSpec::AgentTree(w) if w.agents() > MAX_AGENTS => {
             let found = format!("{} on each of {} levels", w.branches, w.depth);
             let accepted = format!("accepted are at most {MAX_AGENTS} agents a task");
@@ -63,6 +64,11 @@ fn ranges(workload: &WorkloadSpec) -> Vec<(&'static str, u32, u32)> {
             ("user", w.user_min, w.user_max),
             ("output", w.output_min, w.output_max),
         ],
+        WorkloadSpec::Demand(w) => vec![
+            ("system", w.system_min, w.system_max),
+            ("user", w.user_min, w.user_max),
+            ("output", w.output_min, w.output_max),
+        ],
     }
 }
 
@@ -74,5 +80,6 @@ fn interned(workload: &WorkloadSpec) -> (&'static str, u32, u32) {
         WorkloadSpec::Sessions(w) => ("tenants", w.tenants, w.system_max),
         WorkloadSpec::AgentTree(w) => ("tenants", w.tenants, w.system_max),
         WorkloadSpec::LongShort(w) => ("documents", w.documents, w.document_max),
+        WorkloadSpec::Demand(w) => ("tenants", w.tenants, w.system_max),
     }
 }

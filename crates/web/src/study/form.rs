@@ -237,6 +237,8 @@ mod tests {
         Catalog {
             version: SCHEMA_VERSION,
             policies: vec![],
+            controllers: vec![],
+            startups: vec![],
             presets: vec![],
             costs: vec![],
             settings,

@@ -1,7 +1,7 @@
 //! The charts, on one time axis with the stage's position in all of them.
 
 use super::chart::ChartView;
-use crate::state::{App, CHARTS};
+use crate::state::{App, CHARTS, SCALING_CHART};
 use crate::text;
 use leptos::prelude::*;
 
@@ -9,13 +9,19 @@ use leptos::prelude::*;
 #[component]
 pub(super) fn Charts() -> impl IntoView {
     let app = App::here();
+    let scales = Memo::new(move |_| app.run.spec.with(|spec| spec.as_ref().is_some_and(|spec| spec.scaling.on)));
     let any = Memo::new(move |_| app.run.report.with(Option::is_some));
     view! {
         <section class="charts" aria-label=text::CHARTS_REGION>
             <h2>{text::CHARTS}</h2>
             <Show when=move || any.get() fallback=|| view! { <p class="muted">{text::CHARTS_EMPTY}</p> }>
                 <div class="chart-grid" class:dim=move || app.stale()>
-                    {(0..CHARTS.len()).map(|at| view! { <ChartView at=at /> }).collect_view()}
+                    {(0..CHARTS.len())
+                        .map(|at| {
+                            let shown = move || CHARTS[at] != SCALING_CHART || scales.get();
+                            view! { <Show when=shown><ChartView at=at /></Show> }
+                        })
+                        .collect_view()}
                 </div>
             </Show>
         </section>

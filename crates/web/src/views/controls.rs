@@ -1,5 +1,7 @@
 //! Everything that can be set, in groups, each setting with its unit, default and sentence, all of it from the catalog.
 
+use super::controllers::Controllers;
+use super::curve::CurveField;
 use super::param::Param;
 use super::policies::Policies;
 use crate::state::App;
@@ -20,12 +22,17 @@ pub(super) fn Controls() -> impl IntoView {
                 </Show>
                 <Execution />
                 <Policies />
+                <Controllers />
                 <Group title=text::GROUP_FLEET keys=|key| key == "replicas" || key == "seed" open=true />
                 <Group title=text::GROUP_WORKLOAD keys=|key| key.starts_with("workload.") open=true />
+                <CurveField />
                 <Group title=text::GROUP_ENGINE keys=|key| key.starts_with("engine.") open=false />
                 <Group title=text::GROUP_SIGNALS keys=|key| key.starts_with("routing.") open=false note=text::SIGNALS_NOTE />
                 <Group title=text::GROUP_STORE keys=|key| key.starts_with("store.") open=false note=text::STORE_NOTE />
                 <Group title=text::GROUP_EVENTS keys=|key| key.starts_with("events.") open=false note=text::EVENTS_NOTE />
+                <Group title=text::GROUP_SCALING keys=|key| key.starts_with("scaling.") open=false note=text::SCALING_NOTE />
+                <Group title=text::GROUP_STARTUP keys=|key| key.starts_with("startup.") && !key.starts_with("startup.probes.") open=false note=text::STARTUP_NOTE />
+                <Group title=text::GROUP_PROBES keys=|key| key.starts_with("startup.probes.") open=false note=text::PROBES_NOTE />
                 <Group title=text::GROUP_SLO keys=|key| key.starts_with("slo.") open=false />
             </div>
         </section>

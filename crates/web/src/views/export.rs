@@ -14,7 +14,12 @@ pub(super) fn Export(report: Arc<Report>) -> impl IntoView {
     let (json, csv) = (report.clone(), report.clone());
     let configurations =
         report.policies.iter().filter_map(|policy| Some((policy.label.clone(), policy.configuration.clone()?)));
+    let scalers = report.policies.iter().filter_map(|policy| {
+        let scaling = policy.scaling.as_ref()?;
+        Some((scaling.label.clone(), scaling.configuration.clone()?))
+    });
     let configurations = configurations
+        .chain(scalers)
         .map(|(label, configuration)| {
             let title = text::configuration_title(&label, &configuration.project);
             view! {

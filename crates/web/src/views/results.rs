@@ -1,6 +1,7 @@
 //! The answer: a row per policy, the better value bold, and what happened in sentences.
 
 mod column;
+mod scaling;
 mod table;
 
 pub(crate) use column::Sort;
@@ -10,6 +11,7 @@ use super::tenants::{Replicas, Tenants};
 use crate::state::{App, Phase};
 use crate::text;
 use leptos::prelude::*;
+use scaling::Scaling;
 use servelab_spec::Report;
 use std::sync::Arc;
 use table::Table;
@@ -37,6 +39,7 @@ pub(super) fn Results() -> impl IntoView {
                         <ul class="findings" data-testid="findings">
                             {report.findings.iter().map(|finding| view! { <li>{finding.clone()}</li> }).collect_view()}
                         </ul>
+                        <Scaling report=report.clone() />
                         <Table report=report.clone() />
                         <Tenants report=report.clone() />
                         <Replicas report=report.clone() />

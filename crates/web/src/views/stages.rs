@@ -11,7 +11,7 @@ pub(super) fn Stages() -> impl IntoView {
     let app = App::here();
     let play = app.play;
     let count =
-        Memo::new(move |_| app.run.spec.with(|spec| spec.as_ref().map_or(0, |spec| spec.policies.len() as u32)));
+        Memo::new(move |_| app.run.spec.with(|spec| spec.as_ref().map_or(0, |spec| spec.contenders().len() as u32)));
     let replicas = Memo::new(move |_| app.run.spec.with(|spec| spec.as_ref().map_or(0, |spec| spec.replicas_ever())));
     // A run may change the number of replicas; its stages are then built anew.
     let shown = Memo::new(move |_| {
