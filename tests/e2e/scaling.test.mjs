@@ -30,6 +30,8 @@ pageTest("two controllers on the same day: late users, cost, and the way to reli
   await chart.locator("svg").waitFor();
   assert.match(await chart.locator("svg title").textContent(), /Users were late/);
   await shotsOf(page, "scaling", { fullPage: true });
+  // The last picture was a phone's.
+  assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 360, "nothing makes the page wider than a phone");
   const [download] = await Promise.all([page.waitForEvent("download"), page.getByTestId("export-configuration").last().click()]);
   assert.match(download.suggestedFilename(), /\.ya?ml$/);
 });
