@@ -184,6 +184,6 @@ mod wide {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(target_arch = "wasm32")))]
 #[path = "transfer_tests.rs"]
 mod tests;
