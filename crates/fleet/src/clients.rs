@@ -3,7 +3,7 @@
 //! Clients are open loop: requests arrive when the workload says, whatever became of earlier ones. A request is not an attempt: each
 //! try has a number of its own, and the client decides after each whether the request has ended.
 
-use crate::record::Loss;
+use crate::record::{Loss, Refusal};
 use serde::{Deserialize, Serialize};
 use servelab_engine::Nanos;
 
@@ -30,14 +30,23 @@ pub(crate) struct Failure {
     pub(crate) code: u16,
     /// When to try again, if the server said.
     pub(crate) retry_after: Option<Nanos>,
+    /// What happened to it.
+    pub(crate) cause: Cause,
+}
+
+/// What happened to an attempt that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// It was turned away.
+    Refused(Refusal),
     /// Its replica went while it was there.
-    pub(crate) lost: Option<Loss>,
+    Lost(Loss),
 }
 
 impl Failure {
     /// It is turned away with `code`.
-    pub(crate) fn refused(code: u16) -> Self {
-        Failure { code, retry_after: None, lost: None }
+    pub(crate) fn refused(code: u16, cause: Refusal) -> Self {
+        Failure { code, retry_after: None, cause: Cause::Refused(cause) }
     }
 }
 

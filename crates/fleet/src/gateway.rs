@@ -4,6 +4,7 @@
 //! holds attempts, first come first served, until some replica has less than its share in flight, and turns them away when
 //! the queue is full.
 
+use crate::record::Refusal;
 use serde::{Deserialize, Serialize};
 use servelab_engine::Nanos;
 use std::collections::VecDeque;
@@ -32,6 +33,8 @@ pub enum Verdict {
     Reject {
         /// HTTP status.
         code: u16,
+        /// Why.
+        cause: Refusal,
         /// When to try again, if the gateway says.
         retry_after: Option<Nanos>,
     },
@@ -119,7 +122,7 @@ impl CentralQueue {
             return Verdict::Accept;
         }
         if self.queue.len() >= self.capacity as usize {
-            return Verdict::Reject { code: 429, retry_after: None };
+            return Verdict::Reject { code: 429, cause: Refusal::GatewayQueue, retry_after: None };
         }
         self.queue.push_back(request);
         Verdict::Queue

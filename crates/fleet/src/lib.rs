@@ -57,5 +57,5 @@ pub mod telemetry;
 pub use config::{FleetConfig, ReplicaConfig};
 pub use error::{FleetError, RestoreError};
 pub use fleet::{Fleet, FleetState, Poll};
-pub use record::{Counts, Outcome, ReplicaStats, RequestRecord};
+pub use record::{Counts, Outcome, Refusal, ReplicaStats, RequestRecord};
 pub use routing::{Policy, PolicyFault, registry};

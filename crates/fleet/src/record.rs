@@ -66,6 +66,8 @@ pub enum Outcome {
     Rejected {
         /// The HTTP status a client would see.
         code: u16,
+        /// Who turned its last attempt away, and why.
+        cause: Refusal,
     },
     /// Still under way at the horizon.
     Pending,
@@ -74,6 +76,18 @@ pub enum Outcome {
         /// Why the replica went.
         cause: Loss,
     },
+}
+
+/// Who turned an attempt away, and why. The status a client sees is a setting in many of these cases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Refusal {
+    /// A replica: it can never fit there.
+    NeverFits,
+    /// The router: no replica may be chosen.
+    NoReplica,
+    /// The gateway: its central queue is full.
+    GatewayQueue,
 }
 
 /// Why a replica went with work on it.

@@ -101,7 +101,7 @@ proptest! {
                     prop_assert!((1..=output_max).contains(&record.output_tokens));
                 }
                 // A request that can never fit is refused at once; nobody else is called so.
-                Outcome::Rejected { code: 400 } => {
+                Outcome::Rejected { code: 400, .. } => {
                     let tokens = record.prompt_tokens + output_max;
                     prop_assert!(tokens > 160 || (tokens - 1).div_ceil(16) > blocks);
                     prop_assert_eq!(record.replica.is_some(), true);
@@ -109,7 +109,7 @@ proptest! {
                         prop_assert_eq!(record.end, record.arrival);
                     }
                 }
-                Outcome::Rejected { code } => {
+                Outcome::Rejected { code, .. } => {
                     prop_assert_eq!(code, 429);
                     prop_assert!(gateway != GatewayConfig::AcceptAll);
                 }

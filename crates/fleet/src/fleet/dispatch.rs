@@ -5,9 +5,9 @@ use super::flights::{Attempt, InFlight, Routed};
 use super::routers::router_of;
 use super::timers::Timer;
 use super::{Core, Fleet};
-use crate::clients::{After, Failure};
+use crate::clients::{After, Cause, Failure};
 use crate::gateway::{Gateway, Verdict};
-use crate::record::{Outcome, RequestRecord};
+use crate::record::{Outcome, Refusal, RequestRecord};
 use crate::routing::{Choice, RequestView, RouteContext, Signals};
 use crate::telemetry::{LocalSignals, Reads};
 use servelab_engine::{EngineEvent, Nanos, SequenceId};
@@ -107,8 +107,8 @@ impl Fleet {
         match self.core.gateway.decide(place, room) {
             Verdict::Accept => self.dispatch(place),
             Verdict::Queue => {}
-            Verdict::Reject { code, retry_after } => {
-                self.failed(place, None, Failure { code, retry_after, lost: None })
+            Verdict::Reject { code, cause, retry_after } => {
+                self.failed(place, None, Failure { code, retry_after, cause: Cause::Refused(cause) })
             }
         }
     }
@@ -128,7 +128,7 @@ impl Fleet {
         let (index, number) = (flight.request.index, flight.attempts);
         let router = router_of(&self.routing, index, number, self.core.config.telemetry.routers);
         let Some(choice) = self.choose(place, router) else {
-            return self.failed(place, None, Failure::refused(NO_REPLICA));
+            return self.failed(place, None, Failure::refused(NO_REPLICA, Refusal::NoReplica));
         };
         let Fleet { core, policies, .. } = self;
         let counts = &mut core.routers[router as usize];
@@ -139,7 +139,7 @@ impl Fleet {
         let target = &mut core.replicas[replica as usize];
         if target.model.get_mut().submit(core.now, flight.request.sequence(id)).is_err() {
             let attempt = core.flights.end(id);
-            return self.failed(place, attempt.as_ref(), Failure::refused(NEVER_FITS));
+            return self.failed(place, attempt.as_ref(), Failure::refused(NEVER_FITS, Refusal::NeverFits));
         }
         target.assignments += 1;
         core.in_flight[replica as usize] += 1;
@@ -250,14 +250,14 @@ impl Fleet {
             After::RetryAt(at) => self.core.timers.insert(at, Timer::Retry(place)),
             After::GiveUp => {
                 let Some(flight) = self.core.flights.requests.remove(place) else { return };
-                let outcome = match failure.lost {
-                    Some(cause) => {
+                let outcome = match failure.cause {
+                    Cause::Lost(cause) => {
                         self.core.counts.lost += 1;
                         Outcome::Lost { cause }
                     }
-                    None => {
+                    Cause::Refused(cause) => {
                         self.core.counts.rejected += 1;
-                        Outcome::Rejected { code: failure.code }
+                        Outcome::Rejected { code: failure.code, cause }
                     }
                 };
                 self.core.ended.push(record(&flight, attempt, self.core.now, outcome));

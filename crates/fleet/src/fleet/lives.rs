@@ -2,7 +2,7 @@
 
 use super::timers::Timer;
 use super::{Fleet, dispatch};
-use crate::clients::Failure;
+use crate::clients::{Cause, Failure};
 use crate::record::Loss;
 use crate::replica::Boot;
 use crate::scaling::Life;
@@ -347,7 +347,7 @@ impl Fleet {
                 policy.ended(core.now, &dispatch::view(&flight.request, attempt.number), index);
                 self.heed(router);
             }
-            let failure = Failure { code: BAD_GATEWAY, retry_after: None, lost: Some(cause) };
+            let failure = Failure { code: BAD_GATEWAY, retry_after: None, cause: Cause::Lost(cause) };
             self.failed(attempt.request, Some(&attempt), failure);
         }
     }

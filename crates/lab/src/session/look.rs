@@ -123,7 +123,7 @@ impl Session {
             story.output_tokens = record.output_tokens;
             tokens.clone_from(&record.output);
             match record.outcome {
-                Outcome::Rejected { code } => story.why = format!("refused with status {code}"),
+                Outcome::Rejected { code, .. } => story.why = format!("refused with status {code}"),
                 Outcome::Lost { .. } => story.why = "lost with its replica".into(),
                 Outcome::Finished | Outcome::Pending => {}
             }

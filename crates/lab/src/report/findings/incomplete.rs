@@ -49,7 +49,7 @@ pub(super) fn refused(spec: &Spec, stage: &Stage, report: &Report) -> Option<Str
 fn why(spec: &Spec, stage: &Stage) -> String {
     let mut codes: Vec<u16> = (stage.runs.iter().flat_map(|run| &run.records))
         .filter_map(|record| match record.outcome {
-            Outcome::Rejected { code } => Some(code),
+            Outcome::Rejected { code, .. } => Some(code),
             _ => None,
         })
         .collect();
