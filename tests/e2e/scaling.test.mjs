@@ -55,3 +55,36 @@ pageTest("controllers come and go, and a curve that is none is refused at its fi
   await run(page);
   assert.equal(await page.getByTestId("scaling-table").locator("tbody tr").count(), 2);
 });
+
+pageTest("a curve is drawn", open, async ({ page }) => {
+  await endedWell(page);
+  const pad = page.getByTestId("curve-pad");
+  await pad.scrollIntoViewIfNeeded();
+  const box = await pad.boundingBox();
+  await page.mouse.move(box.x + box.width * 0.5, box.y + box.height * 0.9);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width * 0.75, box.y + box.height * 0.9, { steps: 3 });
+  await page.mouse.up();
+  const text = await page.getByTestId("curve").inputValue();
+  assert.notEqual(text, curve);
+  // The middle of 0.6 hours lies low now, the start and the end as they were.
+  const level = Object.fromEntries(text.split(",").map((pair) => pair.split(":").map(Number)));
+  assert.ok(level[0.3] < 0.3 && level[0] === 0.3 && level[0.6] === 1.2, text);
+});
+
+pageTest("every signal is asked whether it saw the first late user coming", open, async ({ page }) => {
+  await endedWell(page);
+  const view = page.getByTestId("foresight");
+  await view.locator("summary").click();
+  await page.getByTestId("foresight-ask").click();
+  const table = page.getByTestId("foresight-table");
+  await table.waitFor();
+  assert.equal(await table.locator("tbody tr").count(), 13);
+  const lead = (name) => page.getByTestId(`foresight-${name}`).locator("td[data-seconds]").getAttribute("data-seconds").then(Number);
+  assert.ok((await lead("in_flight")) > (await lead("ttft_p95")), "what is in flight is known before the first tokens are late");
+  assert.match(await page.getByTestId("foresight-said").textContent(), /first late user/);
+  await page.getByTestId("foresight-window").fill("9999");
+  await page.getByTestId("foresight-window").press("Tab");
+  await page.getByTestId("foresight-ask").click();
+  assert.match(await view.getByRole("alert").textContent(), /3600/);
+});

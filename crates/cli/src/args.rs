@@ -23,6 +23,8 @@ pub(crate) enum Command {
     Knee(KneeArgs),
     /// Show a cold start stage by stage, what its probes make of it, and what weights take at least.
     Coldstart(ColdstartArgs),
+    /// Which signal sees too much load coming, and how long before the first late user.
+    Signals(SignalsArgs),
     /// Show what can be chosen.
     List(ListArgs),
     /// Print everything that can be chosen, as JSON.
@@ -136,6 +138,17 @@ pub(crate) struct ColdstartArgs {
     /// Write the probes as a Kubernetes manifest into a file.
     #[arg(long, value_name = "FILE.yaml")]
     pub(crate) manifest: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) into: Into,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct SignalsArgs {
+    #[command(flatten)]
+    pub(crate) experiment: Experiment,
+    /// Every signal is the mean of so many seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60.0)]
+    pub(crate) window: f64,
     #[command(flatten)]
     pub(crate) into: Into,
 }

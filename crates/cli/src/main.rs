@@ -8,6 +8,7 @@
 //! | [`sweep`], [`merge`] | many runs on all cores, or a part of them here and the rest elsewhere |
 //! | [`knee`] | the rate that a fleet can bear |
 //! | [`coldstart`] | a cold start stage by stage |
+//! | [`signals`] | which signal sees too much load coming |
 //! | [`spread`] | runs over cores |
 //! | [`output`] | files that results go to |
 //! | [`summary`] | a report as a person reads it |
@@ -25,6 +26,7 @@ mod merge;
 mod model;
 mod output;
 mod run;
+mod signals;
 mod source;
 mod spread;
 mod summary;
@@ -70,6 +72,7 @@ fn main() -> ExitCode {
         Command::Merge(args) => merge::merge(&args, &mut out),
         Command::Knee(args) => knee::knee(&args, &mut out),
         Command::Coldstart(args) => coldstart::coldstart(&args, &mut out),
+        Command::Signals(args) => signals::command(&args, &mut out),
         Command::List(args) => list::list(&args, &mut out),
         Command::Catalog => list::catalog(&mut out),
     };

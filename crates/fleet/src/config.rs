@@ -2,6 +2,7 @@
 
 use crate::clients::ClientsConfig;
 use crate::gateway::GatewayConfig;
+use crate::overflow::OverflowConfig;
 use crate::replica::server::ServerConfig;
 use crate::replica::tick::TickConfig;
 use crate::scaling::ScalingConfig;
@@ -38,6 +39,9 @@ pub struct FleetConfig {
     /// How replicas come and go by themselves; `None`: only [`FleetConfig::changes`] does that.
     #[serde(default)]
     pub scaling: Option<ScalingConfig>,
+    /// A managed API that takes what can not be served in time.
+    #[serde(default)]
+    pub overflow: Option<OverflowConfig>,
     /// Seeds what policies and replicas draw. Arrivals have their own streams in the source.
     pub seed: u64,
     /// Longest run of equal priced steps taken at once, [`MAX_REPEAT`] by default; 1 takes every step alone. Changes speed and
@@ -141,6 +145,7 @@ impl FleetConfig {
             changes: Vec::new(),
             slow: None,
             scaling: None,
+            overflow: None,
             seed: 0,
             max_repeat: MAX_REPEAT,
             horizon: None,

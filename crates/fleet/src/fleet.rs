@@ -14,11 +14,13 @@ mod flights;
 mod frame;
 mod lives;
 mod look;
+mod outside;
 mod routers;
 mod saved;
 mod scaler;
 mod signals;
 mod slab;
+mod spares;
 mod timers;
 mod tournament;
 
@@ -288,6 +290,7 @@ impl Fleet {
             Event::StepEnd(replica) => self.step_end(replica),
             Event::Timer => match self.core.timers.pop() {
                 Some(Timer::Retry(request)) => self.attempt(request),
+                Some(Timer::Outside(request)) => self.answered_outside(request),
                 Some(Timer::Change(at)) => self.change(at),
                 Some(Timer::Ready(replica)) => self.admit(replica),
                 Some(Timer::Warm(replica)) => self.warm_up(replica),

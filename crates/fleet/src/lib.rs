@@ -19,6 +19,7 @@
 //! | [`routing`] | the [`Policy`] trait, the policies and their registry |
 //! | [`telemetry`] | signals and their freshness tiers |
 //! | [`store`] | a store of KV blocks behind the replicas |
+//! | [`overflow`] | a managed API that takes what can not be served in time |
 //! | [`startup`] | the life cycle of replicas |
 //! | [`replica`] | the replica models: engine, server and tick |
 //! | [`record`] | what is told of each request and of each replica |
@@ -46,6 +47,7 @@ pub mod config;
 pub mod error;
 pub mod fleet;
 pub mod gateway;
+pub mod overflow;
 pub mod record;
 pub mod replica;
 pub mod routing;

@@ -34,6 +34,9 @@ pub struct RequestRecord {
     pub outcome: Outcome,
     /// Tries, the first included.
     pub attempts: u32,
+    /// A managed API served it.
+    #[serde(default)]
+    pub outside: bool,
     /// Its replica's step that produced the first token, counted from 0; what a replay of recorded steps needs.
     pub first_token_step: u64,
     /// Its replica's step that produced the last token.
@@ -121,6 +124,9 @@ pub struct Counts {
     pub attempts: u64,
     /// Of those, repeats after a failure.
     pub retries: u64,
+    /// Of those, sent to a managed API.
+    #[serde(default)]
+    pub outside: u64,
     /// Of those, sent while another try was under way.
     pub hedges: u64,
 }

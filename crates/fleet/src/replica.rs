@@ -197,6 +197,9 @@ pub(crate) struct Replica {
     pub(crate) warm_at: Nanos,
     /// How far the present one's start has come.
     pub(crate) boot: Boot,
+    /// It is kept beyond those asked for, without traffic.
+    #[serde(default)]
+    pub(crate) spare: bool,
     /// Who asks it whether it lives.
     pub(crate) prober: Option<Prober>,
     /// Totals of those that lived here before.
@@ -220,7 +223,7 @@ impl Replica {
         let at = config.scaling.as_ref().map_or(0, |scaling| scaling.startup.stages.len() as u32);
         let boot = Boot { at, link: None };
         let past = ReplicaStats::default();
-        Ok(Replica { life, model, assignments: 0, ttft, warm_at: Nanos::ZERO, boot, prober, past })
+        Ok(Replica { life, model, assignments: 0, ttft, warm_at: Nanos::ZERO, boot, spare: false, prober, past })
     }
 
     /// A new replica comes into being here, cold.
@@ -243,6 +246,7 @@ impl Replica {
         self.past = self.past.and(self.present(now));
         self.model = Model::Vacant(Vacant {});
         self.assignments = 0;
+        self.spare = false;
         self.prober = None;
     }
 

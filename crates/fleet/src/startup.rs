@@ -8,6 +8,8 @@
 //!    └────────────────────┴──────────────────create again (another life)─────────┘
 //! ```
 //!
+//! A spare comes from *starting* to *standby*, and is admitted from there when it is needed.
+//!
 //! Readiness and ability are two things: a replica that says it is ready before its weights are loaded takes requests and serves none until
 //! it is warm, and one that fails its readiness probe goes on with what it has.
 //!
@@ -125,8 +127,15 @@ impl LifeCycle {
 
     /// It says that it is ready.
     pub(crate) fn admit(&mut self, now: Nanos) {
-        if matches!(self.state, ReplicaState::Starting | ReplicaState::NotReady) {
+        if matches!(self.state, ReplicaState::Starting | ReplicaState::NotReady | ReplicaState::Standby) {
             self.enter(ReplicaState::Ready, now);
+        }
+    }
+
+    /// It could take requests, and is kept without.
+    pub(crate) fn stand_by(&mut self, now: Nanos) {
+        if matches!(self.state, ReplicaState::Starting | ReplicaState::NotReady) {
+            self.enter(ReplicaState::Standby, now);
         }
     }
 
@@ -155,7 +164,7 @@ impl LifeCycle {
     pub(crate) fn drain(&mut self, now: Nanos) -> bool {
         match self.state {
             ReplicaState::Planned => self.enter(ReplicaState::Gone, now),
-            ReplicaState::Starting | ReplicaState::Ready | ReplicaState::NotReady => {
+            ReplicaState::Starting | ReplicaState::Ready | ReplicaState::NotReady | ReplicaState::Standby => {
                 self.enter(ReplicaState::Draining, now);
             }
             ReplicaState::Draining | ReplicaState::Gone => return false,

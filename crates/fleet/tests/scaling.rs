@@ -309,6 +309,27 @@ fn nodes_are_paid_for_longer_than_replicas() {
     assert!((totals.node_s as f64 - nodes).abs() <= 1.0, "{} for {nodes}", totals.node_s);
 }
 
+/// One spare beside one replica. A crash at 100 s: the spare, started by 48 s, serves at that instant, and another one is started.
+#[test]
+fn a_warm_spare_serves_the_moment_it_is_needed() {
+    let startup = StartupConfig { warm_spares: 1, ..cold() };
+    let scaling = ScalingConfig { startup, ..ScalingConfig::default() };
+    let told = run(config(1, scaling.clone(), vec![at(100, ChangeKind::Crash { replicas: 1 })]), 200, 1.0);
+    assert_eq!((told.when(1, Life::Created), told.when(1, Life::Standby)), (vec![Nanos::ZERO], vec![s(48)]));
+    assert_eq!(told.when(1, Life::Ready), [s(100)]);
+    assert_eq!((told.when(2, Life::Created), told.when(2, Life::Standby)), (vec![s(100)], vec![s(148)]));
+    assert_eq!(told.fleet.counts().finished + told.lost(Loss::Crash) as u64, 200);
+    // Nobody asks a spare to serve, but it is paid for: two replicas all the while.
+    let before = told.records.iter().filter(|record| record.end < s(100) && record.outcome == Outcome::Finished);
+    assert!(before.clone().count() > 50 && before.clone().all(|record| record.replica == Some(0)));
+    let lifetimes: f64 = told.fleet.replica_stats().map(|replica| replica.lifetime.as_secs()).sum();
+    assert!((lifetimes - 2.0 * told.fleet.now().as_secs()).abs() < 1e-6, "{lifetimes}");
+    // Needed while it still starts, it goes on from where it is.
+    let early = run(config(1, scaling, vec![at(40, ChangeKind::Crash { replicas: 1 })]), 100, 1.0);
+    assert_eq!(early.when(1, Life::Ready), [s(48)]);
+    assert!(early.when(1, Life::Standby).is_empty());
+}
+
 fn any_scaling() -> impl Strategy<Value = ScalingConfig> {
     let probe = |period: u64, failures| ProbeConfig { period: Nanos(period), failures, ..ProbeConfig::default() };
     let probes = prop::option::of((any::<[bool; 3]>(), 1u32..4, 100_000_000u64..3_000_000_000).prop_map(
@@ -332,10 +353,10 @@ fn any_scaling() -> impl Strategy<Value = ScalingConfig> {
         any::<bool>(),
         0u64..8_000_000_000,
         1u64..4_000_000_000,
-        0u64..3,
+        (0u64..3, 0u32..3),
     )
-        .prop_map(|(probes, readiness, victim, controller, surge, grace, scrape, speed)| {
-            let mut startup = StartupConfig { probes, readiness, surge, ..cold() };
+        .prop_map(|(probes, readiness, victim, controller, surge, grace, scrape, (speed, warm_spares))| {
+            let mut startup = StartupConfig { probes, readiness, surge, warm_spares, ..cold() };
             for (_, work) in &mut startup.stages {
                 // Down to no time at all, so that much happens at one instant.
                 *work = match *work {
@@ -418,7 +439,7 @@ proptest! {
         prop_assert!(!hold || counts.rejected == 0);
         prop_assert_eq!(records.iter().map(|record| u64::from(record.attempts)).sum::<u64>(), counts.attempts);
         // Lives: created and gone alternate for each place, and there are never more replicas than places.
-        for replica in 0..12 {
+        for replica in 0..14 {
             let mut alive = replica < 3;
             for event in one.1.iter().filter(|event| event.replica == replica) {
                 match event.what {

@@ -8,7 +8,7 @@ use servelab_engine::Nanos;
 use servelab_fleet::record::Loss;
 use servelab_fleet::scaling::{LifeEvent, ScalePoint};
 use servelab_fleet::{Outcome, RequestRecord};
-use servelab_spec::experiment::SloSpec;
+use servelab_spec::experiment::{OverflowSpec, SloSpec};
 
 /// Most requests of a run whose records are kept.
 pub(crate) const KEEP: u64 = 1_000_000;
@@ -31,10 +31,26 @@ pub(crate) struct Tally {
     /// Of requests that were admitted.
     pub(crate) prompt_tokens: u64,
     pub(crate) cached_tokens: u64,
+    pub(crate) outside: Outside,
     pub(crate) ttft: Sketch,
     pub(crate) itl: Sketch,
     pub(crate) e2e: Sketch,
     pub(crate) queue: Sketch,
+}
+
+/// What a managed API served.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Outside {
+    pub(crate) requests: u64,
+    pub(crate) prompt_tokens: u64,
+    pub(crate) output_tokens: u64,
+}
+
+impl Outside {
+    /// What that costs at these prices, dollars.
+    pub(crate) fn usd(&self, prices: &OverflowSpec) -> f64 {
+        (self.prompt_tokens as f64 * prices.prompt_usd + self.output_tokens as f64 * prices.output_usd) / 1e6
+    }
 }
 
 /// One bin of time; requests count where they arrived.
@@ -77,6 +93,7 @@ impl Tally {
             output_tokens: 0,
             prompt_tokens: 0,
             cached_tokens: 0,
+            outside: Outside::default(),
             ttft: Sketch::fine(),
             itl: Sketch::fine(),
             e2e: Sketch::fine(),
@@ -97,7 +114,11 @@ impl Tally {
         self.output_tokens += u64::from(record.output_tokens);
         self.ttft_misses += u64::from(late);
         self.itl_misses += u64::from(slow);
-        if let Some(admitted) = record.admitted {
+        if record.outside {
+            self.outside.requests += 1;
+            self.outside.prompt_tokens += u64::from(record.prompt_tokens);
+            self.outside.output_tokens += u64::from(record.output_tokens);
+        } else if let Some(admitted) = record.admitted {
             self.prompt_tokens += u64::from(record.prompt_tokens);
             self.cached_tokens += u64::from(record.cached_tokens);
             self.queue.add(admitted.since(record.arrival).as_secs());
@@ -199,6 +220,7 @@ mod tests {
             output_tokens: 11,
             outcome: if ttft_s.is_some() { Outcome::Finished } else { Outcome::Lost { cause: Loss::Crash } },
             attempts: 1,
+            outside: false,
             first_token_step: 0,
             last_step: 0,
             output: vec![],

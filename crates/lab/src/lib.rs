@@ -17,6 +17,7 @@
 //! | [`presets`], [`costs`], [`catalog`] | what can be chosen |
 //! | [`configuration`] | a policy as its project's own configuration |
 //! | [`startup`] | a cold start: its stages from settings, what its probes make of it, what weights take at least |
+//! | [`signals`] | which signal sees too much load coming, and how long before |
 //! | [`stats`], [`fit`], [`words`] | quantiles and intervals, least squares, numbers in words |
 
 pub mod calibrate;
@@ -33,6 +34,7 @@ pub mod presets;
 pub mod replay;
 pub mod report;
 pub mod session;
+pub mod signals;
 mod situation;
 mod sketch;
 pub mod startup;

@@ -287,21 +287,14 @@ impl Stage {
         let config = situation::apply(spec, config);
         let rate = costs::rate_per_s(spec, &cost);
         let source = Source::new(&spec.workload, spec.seed, spec.engine.block_tokens, rate)?;
-        // It is read twice, here and by the survey.
-        let all = 2 * u64::from(source.total());
-        let mut told = |read: u64| {
+        let all = u64::from(source.total());
+        let mut arrivals = Vec::with_capacity(source.total() as usize);
+        let survey = situation::survey(spec, &source, &mut |read, arrival| {
+            arrivals.push(arrival);
             if read.is_multiple_of(TELL_EVERY) {
                 tell(read as f64 / all.max(1) as f64);
             }
-        };
-        let mut arrivals = Vec::with_capacity(source.total() as usize);
-        let mut copy = source.clone();
-        while let Some(request) = copy.next_request() {
-            arrivals.push(request.arrival);
-            told(arrivals.len() as u64);
-        }
-        let before = arrivals.len() as u64;
-        let survey = situation::survey(spec, &source, &mut |read| told(before + read));
+        });
         let mut stage = Stage {
             coefficients,
             survey,

@@ -6,11 +6,12 @@ use servelab_fleet::FleetConfig;
 use servelab_fleet::clients::ClientsConfig;
 use servelab_fleet::config::{Change, ChangeKind, Slow};
 use servelab_fleet::gateway::GatewayConfig;
+use servelab_fleet::overflow::{Night, OverflowConfig};
 use servelab_fleet::replica::tick::TickConfig;
 use servelab_fleet::scaling::{HostConfig, NodesConfig, ScalingConfig};
 use servelab_fleet::store::StoreConfig;
 use servelab_fleet::telemetry::TelemetryConfig;
-use servelab_spec::experiment::{ExecutionMode, Spec, TickSpec};
+use servelab_spec::experiment::{ExecutionMode, Spec, TickSpec, WorkloadSpec};
 use servelab_workload::{Source, Survey, Workload};
 use std::collections::BTreeSet;
 
@@ -53,7 +54,11 @@ fn scaling(spec: &Spec, config: FleetConfig) -> FleetConfig {
         victim: scaling.victim,
         grace: Nanos::from_secs(scaling.grace_s),
         startup: crate::startup::config(&spec.startup),
-        nodes: NodesConfig { linger: Nanos::from_secs(scaling.node_linger_s), ..NodesConfig::default() },
+        nodes: NodesConfig {
+            linger: Nanos::from_secs(scaling.node_linger_s),
+            kept: spec.startup.sleep,
+            ..NodesConfig::default()
+        },
         host: HostConfig {
             cores: scaling.host_cores,
             request_us: scaling.host_request_us,
@@ -69,7 +74,24 @@ fn scaling(spec: &Spec, config: FleetConfig) -> FleetConfig {
         true => ClientsConfig::FixedRetry { attempts: 2, pause: Nanos(1) },
         false => config.clients,
     };
-    FleetConfig { scaling: Some(of), gateway, clients, ..config }
+    FleetConfig { scaling: Some(of), gateway, clients, overflow: overflow(spec), ..config }
+}
+
+/// The managed API beside the fleet, if there is one.
+fn overflow(spec: &Spec) -> Option<OverflowConfig> {
+    let overflow = &spec.scaling.overflow;
+    let hour_s = match &spec.workload {
+        WorkloadSpec::Demand(demand) => demand.hour_s,
+        _ => 3600.0,
+    };
+    let at = |hours: f64| Nanos::from_secs(hours * hour_s);
+    let night = Night { from: at(overflow.from_h), until: at(overflow.until_h), day: at(24.0) };
+    overflow.on.then(|| OverflowConfig {
+        load: overflow.load,
+        night: (night.from != night.until).then_some(night),
+        ttft: Nanos::from_secs(overflow.ttft_s),
+        token: Nanos::from_secs(overflow.token_s),
+    })
 }
 
 /// The store behind the replicas, if there is one.
@@ -99,7 +121,7 @@ pub(crate) fn tick(spec: &TickSpec) -> TickConfig {
 
 /// Totals of the workload. A replica in ticks that remembers a prefix reuses all of the prompt but one token, not whole blocks, so its ceiling is
 /// that of every request but the first of each prefix.
-pub(crate) fn survey(spec: &Spec, source: &Source, tell: &mut dyn FnMut(u64)) -> Survey {
+pub(crate) fn survey(spec: &Spec, source: &Source, tell: &mut dyn FnMut(u64, Nanos)) -> Survey {
     let survey = servelab_workload::survey_telling(source, tell);
     if spec.execution.mode != ExecutionMode::Tick {
         return survey;

@@ -56,6 +56,11 @@ pub fn count(value: u64) -> String {
     out
 }
 
+/// Money: `$0.42`, `$17`.
+pub fn dollars(value: f64) -> String {
+    if value < 10.0 { format!("${value:.2}") } else { format!("${}", count(libm::round(value) as u64)) }
+}
+
 /// `1st`, `2nd`, `13th`.
 pub fn ordinal(value: usize) -> String {
     let ending = match (value % 10, value % 100) {

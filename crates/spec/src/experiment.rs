@@ -4,12 +4,14 @@
 //! integer nanoseconds.
 
 mod demand;
+mod overflow;
 mod scaling;
 mod startup;
 mod store;
 mod workload;
 
 pub use demand::{Curve, DemandSpec};
+pub use overflow::OverflowSpec;
 pub use scaling::{ControllerSpec, ScalingSpec, Victim};
 pub use startup::{ProbeSpec, ProbesSpec, Readiness, Stage, StartupSpec};
 pub use store::{FetchRule, StoreSpec};

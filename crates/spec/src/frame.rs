@@ -84,6 +84,8 @@ pub enum ReplicaState {
     Ready,
     /// Out of rotation: it goes on with what it has and may come back.
     NotReady,
+    /// Started, and kept without traffic until it is needed.
+    Standby,
     /// Finishes what it has and takes no more.
     Draining,
     /// Removed, killed or crashed.

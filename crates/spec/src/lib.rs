@@ -28,6 +28,7 @@ mod named;
 pub mod patch;
 pub mod protocol;
 pub mod report;
+pub mod signals;
 pub mod sweep;
 pub mod validate;
 

@@ -7,6 +7,7 @@ use crate::experiment::Spec;
 use crate::frame::Frame;
 use crate::knee::{KneeChartRequest, KneeReport, KneeSpec, KneeTrial};
 use crate::report::Report;
+use crate::signals::SignalsReport;
 use crate::sweep::{CellReport, Figure, SweepReport, SweepSpec};
 use serde::{Deserialize, Serialize};
 
@@ -111,6 +112,15 @@ pub enum ToWorker {
         run: u32,
         /// What is asked.
         query: Box<ColdStartQuery>,
+    },
+    /// Which signal sees too much load coming.
+    Signals {
+        /// Number, as of a run.
+        run: u32,
+        /// On which load.
+        spec: Box<Spec>,
+        /// Every signal is the mean of so many seconds.
+        window_s: f64,
     },
     /// A picture of knees, answered by a [`FromWorker::Chart`].
     KneeChart {
@@ -227,6 +237,13 @@ pub enum FromWorker {
         run: u32,
         /// How it goes.
         answer: Box<ColdStart>,
+    },
+    /// What signals saw.
+    Signals {
+        /// Number it was asked for with.
+        run: u32,
+        /// The table.
+        report: Box<SignalsReport>,
     },
     /// The devices, measured side by side.
     Measured {

@@ -190,6 +190,15 @@ pub struct ScalingReport {
     pub lost_probe: u64,
     /// Requests lost because a replica crashed.
     pub lost_crash: u64,
+    /// Requests that a managed API served.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub outside: u64,
+    /// What that cost, dollars at the stated prices.
+    #[serde(default)]
+    pub outside_usd: f64,
+    /// What the nodes cost, dollars at the stated price.
+    #[serde(default)]
+    pub nodes_usd: f64,
     /// Time in whose bins (see `bin_s`) some request that arrived was late, turned away or lost, seconds.
     pub late_s: f64,
     /// Length of a bin, seconds.

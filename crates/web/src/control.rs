@@ -206,7 +206,9 @@ fn listen(app: App, host: Host, message: FromWorker) {
             measure_quietly(app);
         }
         FromWorker::ColdStart { run, answer } => app.cold.answered(run, *answer),
-        FromWorker::Failed { run, message, .. } if app.cold.refused(run, &message) => {}
+        FromWorker::Signals { run, report } => app.foresight.answered(run, *report),
+        FromWorker::Failed { run, message, .. }
+            if app.cold.refused(run, &message) || app.foresight.refused(run, &message) => {}
         FromWorker::Failed { run, message, field } if run == current => {
             if host == Host::Gpu && field.is_none() {
                 retry_on_cpu(app, &message);

@@ -7,6 +7,7 @@
 //! | `state` | the signals, all in one place |
 //! | `control` | starting and ending runs, hearing the workers |
 //! | `cold` | asking how a cold start goes |
+//! | `foresight` | asking which signal sees too much load coming |
 //! | `playback` | the clock of the stage |
 //! | `link` | a worker and the way to it |
 //! | `address` | the spec in the address |
@@ -22,6 +23,7 @@ mod address;
 mod cold;
 mod control;
 mod env;
+mod foresight;
 pub mod format;
 mod keys;
 mod link;

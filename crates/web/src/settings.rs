@@ -34,6 +34,9 @@ pub(crate) fn matters(spec: &Spec, key: &str) -> bool {
         "events.join" | "events.leave" => !spec.scaling.on,
         "events.deploy" | "events.crash" => spec.scaling.on,
         "scaling.on" => true,
+        _ if key.starts_with("scaling.overflow.") && key != "scaling.overflow.on" => {
+            spec.scaling.on && spec.scaling.overflow.on
+        }
         _ if key.starts_with("scaling.") => spec.scaling.on,
         _ if key.starts_with("startup.") => startup_matters(&spec.startup, key),
         _ => true,

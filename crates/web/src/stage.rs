@@ -94,6 +94,7 @@ fn state_words(state: ReplicaState) -> (&'static str, &'static str) {
         ReplicaState::Starting => ("dot dot-starting", text::STATE_STARTING),
         ReplicaState::Ready => ("dot dot-ready", text::STATE_READY),
         ReplicaState::NotReady => ("dot dot-not-ready", text::STATE_NOT_READY),
+        ReplicaState::Standby => ("dot dot-standby", text::STATE_STANDBY),
         ReplicaState::Draining => ("dot dot-draining", text::STATE_DRAINING),
         ReplicaState::Gone => ("dot dot-gone", text::STATE_GONE),
     }

@@ -4,6 +4,7 @@
 //! two differ the results are stale, and say so.
 
 use crate::cold::Cold;
+use crate::foresight::Foresight;
 use crate::link::{Host, Link};
 use crate::palette::Scheme;
 use crate::study::Study;
@@ -41,6 +42,8 @@ pub(crate) struct App {
     pub look: Look,
     /// How new replicas start.
     pub cold: Cold,
+    /// Which signal sees too much load coming.
+    pub foresight: Foresight,
     /// Devices as measured, CPU first.
     pub devices: RwSignal<Vec<DeviceReport>>,
     /// Devices being measured.
@@ -291,6 +294,7 @@ impl App {
                 scores: RwSignal::new(false),
             },
             cold: Cold::new(),
+            foresight: Foresight::new(),
             devices: RwSignal::new(Vec::new()),
             measuring: RwSignal::new(Vec::new()),
             spoilt: StoredValue::new(Vec::new()),

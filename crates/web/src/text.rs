@@ -77,6 +77,7 @@ texts! {
     STATE_STARTING = "starting";
     STATE_READY = "ready";
     STATE_NOT_READY = "out of rotation";
+    STATE_STANDBY = "spare";
     STATE_DRAINING = "draining";
     STATE_GONE = "gone";
     CELLS_LABEL = "All replicas: fill is KV use, the numbers are running + waiting. Choose one to see it as a card.";

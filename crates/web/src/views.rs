@@ -8,6 +8,7 @@ mod controls;
 mod curve;
 mod devices;
 mod export;
+mod foresight;
 mod header;
 mod icons;
 mod legend;
@@ -61,6 +62,7 @@ pub(crate) fn Page() -> impl IntoView {
             </div>
             <results::Results />
             <charts::Charts />
+            <foresight::Foresight />
             <cold::Cold />
             <study::Study />
             <devices::Devices />

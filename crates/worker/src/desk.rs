@@ -14,6 +14,7 @@ use jobs::Job;
 use servelab_engine::{ExecuteError, Nanos};
 use servelab_lab::knee::KneePlan;
 use servelab_lab::session::byte_text;
+use servelab_lab::signals::signals;
 use servelab_lab::startup::cold_start;
 use servelab_lab::sweep::Plan;
 use servelab_lab::{Progress, RunError, Session, catalog, chart};
@@ -146,6 +147,10 @@ impl<D: Devices> Desk<D> {
             ToWorker::ColdStart { run, query } => match cold_start(&query) {
                 Ok(answer) => say(FromWorker::ColdStart { run, answer: Box::new(answer) }),
                 Err(error) => say(failed(run, &error.into())),
+            },
+            ToWorker::Signals { run, spec, window_s } => match signals(&spec, window_s) {
+                Ok(report) => say(FromWorker::Signals { run, report: Box::new(report) }),
+                Err(error) => say(failed(run, &error)),
             },
             ToWorker::KneeChart { run, report, chart } => match chart::draw_knee(&chart, &report) {
                 Ok(drawn) => say(FromWorker::Chart { run, chart: Box::new(drawn) }),

@@ -36,10 +36,16 @@ impl Tenant {
     }
 
     /// The beginning followed by `user` tokens; at least one token in all.
-    pub(crate) fn prompt(&self, user: impl ExactSizeIterator<Item = u32>, block_tokens: u32) -> Prompt {
-        let mut growth = Growth::new(self, user.len(), block_tokens);
+    pub(crate) fn prompt(&self, user: impl Iterator<Item = u32>, block_tokens: u32) -> Prompt {
+        let mut growth = Growth::new(self, user.size_hint().0, block_tokens);
         growth.read(user);
         growth.into_prompt()
+    }
+
+    /// A prompt of which only the beginning's keys and the length, `user` tokens more, are right.
+    pub(crate) fn outline(&self, user: u32) -> Prompt {
+        let (shared_keys, own_keys) = (Arc::clone(&self.keys), Box::default());
+        Prompt { len: self.len() + user, shared_keys, own_keys, tail: self.tail, tokens: None }
     }
 
     /// Length of the beginning, tokens.
@@ -113,7 +119,7 @@ impl Growth {
 }
 
 /// Tokens of somebody's own text: printable bytes but the space, 33 to 125, so that policies which read text find some.
-pub(crate) fn text_ids(mut stream: Stream, len: u32) -> impl ExactSizeIterator<Item = u32> {
+pub(crate) fn text_ids(mut stream: Stream, len: u32) -> impl Iterator<Item = u32> {
     (0..len).map(move |_| stream.between(33, 125))
 }
 

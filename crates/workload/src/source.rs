@@ -25,6 +25,10 @@ use sessions::Sessions;
 pub trait Workload {
     /// The next request, or `None` at the end.
     fn next_request(&mut self) -> Option<Request>;
+    /// The next request as far as a survey needs it: where only beginnings are shared, its prompt may hold their keys and its length and nothing else.
+    fn next_outline(&mut self) -> Option<Request> {
+        self.next_request()
+    }
     /// Requests from first to last.
     fn total(&self) -> u32;
     /// Number of tenants.
@@ -136,6 +140,10 @@ impl Workload for Source {
         self.workload_mut().next_request()
     }
 
+    fn next_outline(&mut self) -> Option<Request> {
+        self.workload_mut().next_outline()
+    }
+
     fn total(&self) -> u32 {
         self.workload().total()
     }
@@ -203,13 +211,18 @@ impl TryFrom<SourceState> for Source {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use servelab_spec::experiment::DemandSpec;
 
     fn rest(source: &mut Source) -> Vec<Request> {
         std::iter::from_fn(|| source.next_request()).collect()
     }
 
     fn kinds() -> impl Iterator<Item = WorkloadSpec> {
-        WorkloadSpec::KINDS.into_iter().filter_map(WorkloadSpec::of_kind)
+        let few = |spec| match spec {
+            WorkloadSpec::Demand(sizes) => WorkloadSpec::Demand(DemandSpec { curve: "0:1,0.1:2".into(), ..sizes }),
+            other => other,
+        };
+        WorkloadSpec::KINDS.into_iter().filter_map(WorkloadSpec::of_kind).map(few)
     }
 
     #[test]

@@ -28,17 +28,17 @@ pub struct Survey {
 
 /// Reads a source from where it stands to its end.
 pub fn survey(source: &Source) -> Survey {
-    survey_telling(source, &mut |_| {})
+    survey_telling(source, &mut |_, _| {})
 }
 
-/// The same; `tell` hears after each request how many have been read.
-pub fn survey_telling(source: &Source, tell: &mut dyn FnMut(u64)) -> Survey {
+/// The same; `tell` hears after each request how many have been read, and when this one arrives.
+pub fn survey_telling(source: &Source, tell: &mut dyn FnMut(u64, Nanos)) -> Survey {
     let mut source = source.clone();
     let block_tokens = source.block_tokens();
     let shared = source.shares_only_beginnings();
     let mut seen = BTreeSet::new();
     let mut survey = Survey::default();
-    while let Some(request) = source.next_request() {
+    while let Some(request) = source.next_outline() {
         if survey.requests == 0 {
             survey.first_arrival = request.arrival;
         }
@@ -49,7 +49,7 @@ pub fn survey_telling(source: &Source, tell: &mut dyn FnMut(u64)) -> Survey {
         // What is never sent twice need not be remembered: a day has millions of requests.
         let limit = if shared { request.user_at / block_tokens } else { u32::MAX };
         survey.ceiling_hit_tokens += u64::from(see(&mut seen, &request, block_tokens, limit));
-        tell(survey.requests);
+        tell(survey.requests, request.arrival);
     }
     survey
 }
@@ -76,7 +76,7 @@ fn see(seen: &mut BTreeSet<BlockKey>, request: &Request, block_tokens: u32, limi
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use servelab_spec::experiment::{MultiTenantSpec, WorkloadSpec};
+    use servelab_spec::experiment::{DemandSpec, MultiTenantSpec, WorkloadSpec};
 
     #[test]
     fn the_fixed_trace_has_its_published_ceiling() {
@@ -107,6 +107,25 @@ mod tests {
         }
         let expected: u64 = counts.iter().map(|&count| count.saturating_sub(1) * 96).sum();
         assert_eq!(survey(&source).ceiling_hit_tokens, expected);
+    }
+
+    /// Read once as outlines and once whole, all blocks of it remembered.
+    #[test]
+    fn outlines_of_a_day_tell_as_much_as_its_prompts() {
+        let sizes = DemandSpec { curve: "0:1,0.05:3".into(), rate: 4.0, system_min: 5, ..DemandSpec::default() };
+        let source = Source::new(&WorkloadSpec::Demand(sizes), 3, 16, 4.0).unwrap();
+        let (mut whole, mut seen, mut copy) = (Survey::default(), BTreeSet::new(), source.clone());
+        while let Some(request) = copy.next_request() {
+            whole.requests += 1;
+            whole.prompt_tokens += u64::from(request.prompt.len);
+            whole.output_tokens += u64::from(request.output_tokens);
+            whole.ceiling_hit_tokens += u64::from(see(&mut seen, &request, 16, u32::MAX));
+            whole.last_arrival = request.arrival;
+        }
+        let short = survey(&source);
+        whole.first_arrival = short.first_arrival;
+        assert!(whole.ceiling_hit_tokens > 10_000);
+        assert_eq!(short, whole);
     }
 
     #[test]

@@ -38,6 +38,9 @@ impl FleetConfig {
         if let Some(store) = &self.store {
             store.validate(&self.replica)?;
         }
+        if let Some(overflow) = &self.overflow {
+            overflow.validate()?;
+        }
         self.telemetry.validate()
     }
 

@@ -34,8 +34,8 @@ pub(super) fn check(core: &Core, settled: bool) -> Result<(), Violation> {
     expect("F1 conservation", counts.pending == pending, || {
         format!("{} are counted as pending, {pending} are", counts.pending)
     })?;
-    // Each request in flight is in exactly one place: at a replica, held by the gateway or waiting to be tried again.
-    let retries = core.timers.iter().filter(|timer| matches!(timer, Timer::Retry(_))).count();
+    // Each request in flight is in exactly one place: at a replica, held by the gateway, waiting to be tried again or with a managed API.
+    let retries = core.timers.iter().filter(|timer| matches!(timer, Timer::Retry(_) | Timer::Outside(_))).count();
     let elsewhere = u64::from(core.gateway.held()) + retries as u64;
     let mut attempted = BTreeSet::new();
     for (_, attempt) in flights.attempts.iter() {

@@ -93,7 +93,7 @@ impl Fleet {
     /// A request arrives.
     pub(super) fn arrive(&mut self, request: Request) {
         self.core.counts.arrived += 1;
-        let place = self.core.flights.requests.insert(InFlight { request, attempts: 0 });
+        let place = self.core.flights.requests.insert(InFlight { request, attempts: 0, outside: None });
         self.attempt(place);
     }
 
@@ -103,6 +103,9 @@ impl Fleet {
         flight.attempts += 1;
         self.core.counts.attempts += 1;
         self.core.counts.retries += u64::from(flight.attempts > 1);
+        if self.overflows(place) {
+            return;
+        }
         let room = self.has_room();
         match self.core.gateway.decide(place, room) {
             Verdict::Accept => self.dispatch(place),
@@ -402,7 +405,7 @@ impl Fleet {
 }
 
 /// The record of a request whose attempt was `attempt`.
-fn record(flight: &InFlight, attempt: Option<&Attempt>, end: Nanos, outcome: Outcome) -> RequestRecord {
+pub(super) fn record(flight: &InFlight, attempt: Option<&Attempt>, end: Nanos, outcome: Outcome) -> RequestRecord {
     let request = &flight.request;
     RequestRecord {
         index: request.index,
@@ -418,6 +421,7 @@ fn record(flight: &InFlight, attempt: Option<&Attempt>, end: Nanos, outcome: Out
         output_tokens: attempt.map_or(0, |attempt| attempt.produced),
         outcome,
         attempts: flight.attempts,
+        outside: false,
         first_token_step: attempt.map_or(0, |attempt| attempt.first_token_step),
         last_step: 0,
         output: Vec::new(),

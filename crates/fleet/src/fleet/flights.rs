@@ -18,6 +18,9 @@ pub(crate) struct InFlight {
     pub(crate) request: Request,
     /// Tries so far.
     pub(crate) attempts: u32,
+    /// When it was sent to a managed API, if it was.
+    #[serde(default)]
+    pub(crate) outside: Option<Nanos>,
 }
 
 /// A try of a request on a replica.

@@ -26,14 +26,15 @@ impl Fleet {
         unused.map(|(index, _)| index).or_else(|| left().map(|(_, index)| index))
     }
 
-    /// Creates a replica; `false` when every place is taken.
-    pub(super) fn create(&mut self) -> bool {
+    /// Creates a replica, as a spare or not; `false` when every place is taken.
+    pub(super) fn create(&mut self, spare: bool) -> bool {
         let Some(index) = self.vacant() else { return false };
         let core = &mut self.core;
         let (Some(scaler), Some(scaling)) = (&mut core.scaler, &core.config.scaling) else { return false };
         let now = core.now;
         let replica = &mut core.replicas[index as usize];
         replica.create(now, &core.config, index, core.index.is_some());
+        replica.spare = spare;
         scaler.count_alive(now, 1);
         scaler.totals.created += 1;
         scaler.tell(now, index, replica.life.number(), Life::Created);
@@ -185,6 +186,9 @@ impl Fleet {
     /// A replica comes into rotation.
     pub(super) fn become_ready(&mut self, index: u32) {
         let now = self.core.now;
+        if self.core.replicas[index as usize].spare {
+            return self.stand_by(index);
+        }
         let life = &mut self.core.replicas[index as usize].life;
         life.admit(now);
         let number = life.number();

@@ -3,6 +3,7 @@
 use super::{DecisionRecord, Fleet};
 use crate::config::FleetConfig;
 use crate::record::{Counts, ReplicaStats, RequestRecord};
+use crate::scaling::{Over, Signal};
 use crate::store::{KvStore, StoreStats};
 use servelab_engine::Nanos;
 use servelab_workload::{Source, Workload};
@@ -76,6 +77,16 @@ impl Fleet {
     /// The source, as far as it has been read.
     pub fn source(&self) -> &Source {
         &self.core.source
+    }
+
+    /// What the latest scrape of scaling made of `signal`, over the whole fleet: a sum or a mean, as [`Signal::adds_up`] says.
+    pub fn scaling_signal(&self, signal: Signal, over: Over) -> Option<f64> {
+        self.core.scaler.as_ref()?.history.fleet(signal, over)
+    }
+
+    /// Replicas that take requests.
+    pub fn ready(&self) -> u32 {
+        self.core.replicas.iter().filter(|replica| replica.life.may_be_routed_to()).count() as u32
     }
 
     /// Its settings.

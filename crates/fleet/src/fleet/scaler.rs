@@ -39,6 +39,7 @@ impl Fleet {
             self.core.timers.insert(controller.period().max(Nanos(1)), Timer::Evaluate);
         }
         (0..self.core.config.replicas).for_each(|replica| self.expect_probe(replica));
+        self.keep_spares();
     }
 
     /// The signals of scaling are scraped.
@@ -105,14 +106,17 @@ impl Fleet {
         scaler.point(point);
     }
 
-    /// Replicas that are there or on their way, those that drain left out.
+    /// Replicas that are there or on their way, those that drain and those kept in reserve left out.
     fn pods(&self) -> Vec<Pod> {
-        let pods = (0u32..).zip(&self.core.replicas).filter_map(|(replica, of)| {
+        let used = (0u32..).zip(&self.core.replicas).filter(|(_, of)| !of.spare);
+        let pods = used.filter_map(|(replica, of)| {
             let phase = match of.life.state() {
                 ReplicaState::Ready => Phase::Ready,
                 ReplicaState::Starting if of.waits_for_node(&self.core.config) => Phase::Pending,
                 ReplicaState::Starting | ReplicaState::NotReady => Phase::Starting,
-                ReplicaState::Planned | ReplicaState::Draining | ReplicaState::Gone => return None,
+                ReplicaState::Planned | ReplicaState::Standby | ReplicaState::Draining | ReplicaState::Gone => {
+                    return None;
+                }
             };
             let created = of.life.created().unwrap_or(Nanos::ZERO);
             Some(Pod { replica, phase, created, since: of.life.since() })
@@ -156,7 +160,7 @@ impl Fleet {
         let surplus = usize::from(!scaler.deploy.is_empty() && scaling.startup.surge);
         if there < wanted + surplus {
             for _ in there..wanted + surplus {
-                if !self.create() {
+                if !self.promote() && !self.create(false) {
                     return;
                 }
             }
@@ -172,6 +176,7 @@ impl Fleet {
                 self.drain(replica);
             }
         }
+        self.keep_spares();
     }
 
     /// A first token came `ttft` after its request had arrived.

@@ -10,6 +10,8 @@ use std::collections::BTreeMap;
 pub(crate) enum Timer {
     /// A client tries this request (its place in flight) again.
     Retry(u32),
+    /// A managed API has answered this request.
+    Outside(u32),
     /// The change of this index in the fleet's configuration happens.
     Change(u32),
     /// This replica says that it is ready.

@@ -57,11 +57,14 @@ pub struct NodesConfig {
     pub linger: Nanos,
     /// Nodes kept ready for replicas to come. One that is taken is replaced in the time a node takes.
     pub warm: u32,
+    /// Every replica there may be has its nodes for good: those that are not needed sleep on them, and they are paid for.
+    #[serde(default)]
+    pub kept: bool,
 }
 
 impl Default for NodesConfig {
     fn default() -> Self {
-        NodesConfig { per_replica: 1, linger: Nanos(600_000_000_000), warm: 0 }
+        NodesConfig { per_replica: 1, linger: Nanos(600_000_000_000), warm: 0, kept: false }
     }
 }
 
@@ -92,7 +95,7 @@ impl ScalingConfig {
 
     /// Places a fleet of these bounds needs: those that drain do not keep their successors waiting.
     pub(crate) fn places(&self, replicas: u32) -> u32 {
-        self.max.max(replicas).saturating_mul(2)
+        self.max.max(replicas).saturating_mul(2).saturating_add(self.startup.warm_spares)
     }
 
     pub(crate) fn validate(&self, replicas: u32) -> Result<(), SpecError> {

@@ -24,9 +24,11 @@ pub(crate) struct Nodes {
 }
 
 impl Nodes {
-    /// Nodes under the replicas of the start, and the warm pool.
-    pub(crate) fn new(config: NodesConfig, replicas: u32) -> Self {
-        Nodes { used: replicas * config.per_replica, warm: config.warm, ..Nodes::default() }
+    /// Nodes under the replicas of the start, those on which others sleep (of at most `max`), and the warm pool.
+    pub(crate) fn new(config: NodesConfig, replicas: u32, max: u32) -> Self {
+        let asleep = if config.kept { max.saturating_sub(replicas) * config.per_replica } else { 0 };
+        let idle = (0..asleep).map(|_| Nanos::ZERO).collect();
+        Nodes { used: replicas * config.per_replica, idle, warm: config.warm, ..Nodes::default() }
     }
 
     fn advance(&mut self, now: Nanos, config: NodesConfig) {
@@ -34,7 +36,7 @@ impl Nodes {
         let each = u128::from(now.since(self.at).0);
         self.paid += each * u128::from(self.used + config.warm);
         self.at = now;
-        while self.idle.front().is_some_and(|&since| since + config.linger <= now) {
+        while !config.kept && self.idle.front().is_some_and(|&since| since + config.linger <= now) {
             self.idle.pop_front();
             self.paid += u128::from(config.linger.0);
         }
@@ -94,8 +96,8 @@ mod tests {
     /// One node used from 0 to 100 s, idle until taken again at 150 s; another used from 150 s, given back at 200 s, gone at 260 s.
     #[test]
     fn nodes_linger_are_found_again_and_are_paid_for() {
-        let config = NodesConfig { per_replica: 1, linger: s(60), warm: 0 };
-        let mut nodes = Nodes::new(config, 1);
+        let config = NodesConfig { per_replica: 1, linger: s(60), warm: 0, kept: false };
+        let mut nodes = Nodes::new(config, 1, 8);
         nodes.give_back(s(100), config, false);
         assert_eq!(nodes.take(s(150), config), (true, 0));
         assert_eq!(nodes.take(s(150), config), (false, 0), "the only one is taken");
@@ -107,10 +109,20 @@ mod tests {
         assert_eq!(nodes.take(s(310), config), (false, 0), "lost with its replica");
     }
 
+    /// Two replicas of four run from the start; one more wakes at 100 s and sleeps again at 150 s. Four nodes are paid for all the while.
+    #[test]
+    fn whoever_sleeps_keeps_its_node() {
+        let config = NodesConfig { kept: true, linger: s(60), ..NodesConfig::default() };
+        let mut nodes = Nodes::new(config, 2, 4);
+        assert_eq!(nodes.take(s(100), config), (true, 0));
+        nodes.give_back(s(150), config, false);
+        assert_eq!(nodes.paid(s(1000), config), u128::from(s(4 * 1000).0));
+    }
+
     #[test]
     fn a_group_gets_all_its_nodes_or_none() {
-        let config = NodesConfig { per_replica: 4, linger: s(60), warm: 3 };
-        let mut nodes = Nodes::new(config, 0);
+        let config = NodesConfig { per_replica: 4, linger: s(60), warm: 3, kept: false };
+        let mut nodes = Nodes::new(config, 0, 8);
         assert_eq!(nodes.take(s(0), config), (false, 0), "three are not four");
         nodes.refill();
         assert_eq!(nodes.take(s(10), config), (true, 4));

@@ -108,6 +108,8 @@ pub enum Life {
     Created,
     /// A stage of its start is over.
     Stage(Stage),
+    /// It is started, and kept without traffic.
+    Standby,
     /// It takes requests.
     Ready,
     /// It is out of rotation.
@@ -126,7 +128,7 @@ impl Scaler {
     pub(crate) fn new(config: &ScalingConfig, replicas: u32) -> Self {
         Scaler {
             current: replicas,
-            nodes: Nodes::new(config.nodes(), replicas),
+            nodes: Nodes::new(config.nodes(), replicas, config.max),
             links: Link::ALL.map(|link| SharedLink::new(config.startup.link(link))).to_vec(),
             alive: (replicas, Nanos::ZERO),
             said: (replicas, replicas),

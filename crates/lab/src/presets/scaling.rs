@@ -6,12 +6,12 @@
 use super::{guess, preset};
 use crate::report::verdict::{Case, Judge};
 use crate::startup;
-use crate::words::{duration, percent};
+use crate::words::{dollars, duration, percent};
 use servelab_fleet::scaling::Signal;
 use servelab_spec::catalog::PresetInfo;
 use servelab_spec::experiment::{
-    Coefficients, ControllerSpec, DemandSpec, EngineSpec, EventsSpec, PolicySpec, ScalingSpec, SloSpec, Spec,
-    StartupSpec, WorkloadSpec,
+    Coefficients, ControllerSpec, DemandSpec, EngineSpec, EventsSpec, OverflowSpec, PolicySpec, ScalingSpec, SloSpec,
+    Spec, StartupSpec, WorkloadSpec,
 };
 use servelab_spec::report::Verdict;
 
@@ -27,6 +27,8 @@ pub(super) fn all() -> Vec<PresetInfo> {
         node_loss(),
         missed_slo(),
         quantised(),
+        overflow(),
+        spare(),
     ]
 }
 
@@ -38,6 +40,8 @@ pub(super) fn judge(name: &str) -> Option<Judge> {
         "node-loss" => recovery,
         "scale-up-too-late" => longest_part,
         "quantised-start" => shorter_start,
+        "overflow" => api_or_fleet,
+        "warm-spare" => worth_of_a_spare,
         _ => return None,
     })
 }
@@ -218,6 +222,68 @@ fn quantised() -> PresetInfo {
         "A start with 4-bit weights takes, against one with 16-bit weights:",
         &options,
     )
+}
+
+fn overflow() -> PresetInfo {
+    let mut spec = fleet("0:0.3,0.5:0.3,0.51:1.2,1:1.2,1.01:0.3,3:0.3", 20.0, vec![hpa(Signal::InFlight, 6.0)]);
+    spec.scaling.overflow = OverflowSpec { on: true, load: 12.0, ..OverflowSpec::default() };
+    let options = ["Scaling, and the API while replicas start", "A fleet as large as the peak"];
+    let question =
+        "Half an hour of traffic in three is four times as heavy: keep replicas for it, or pay an API by the token?";
+    guess(
+        preset("overflow", "Overflow to a managed API", question, spec),
+        "What costs less, with nobody late?",
+        &options,
+    )
+}
+
+fn spare() -> PresetInfo {
+    let mut spec = fleet("0:0.4,0.4:0.4,0.41:0.8,1:0.8", 20.0, vec![hpa(Signal::InFlight, 6.0)]);
+    spec.startup.warm_spares = 1;
+    let options = ["Less than half", "Half to nine tenths", "More than that"];
+    let question = "One replica is kept started and idle: how much of the lateness does it take away?";
+    guess(
+        preset("warm-spare", "A warm spare", question, spec),
+        "Of the time for which users are late without it, a spare takes away:",
+        &options,
+    )
+}
+
+/// Judges "what costs less, with nobody late?": the run against the same without the API and with replicas for the peak all the time.
+fn api_or_fleet(case: &Case<'_>) -> Option<Verdict> {
+    let mixed = case.policy(0).scaling.as_ref()?;
+    let peak = case.spec.scaling.max.to_string();
+    let changes = [("scaling.overflow.on", "off"), ("scaling.min", &peak), ("replicas", &peak)];
+    let fixed = case.variant(&case.spec.policies[..1], &changes)?;
+    let fixed = fixed.policy().scaling.as_ref()?;
+    let cost = mixed.nodes_usd + mixed.outside_usd;
+    let because = format!(
+        "With the API it costs {}, {} of them by the token, and users are late for {}. {peak} replicas all the time cost {}, and users are late for {}.",
+        dollars(cost),
+        dollars(mixed.outside_usd),
+        duration(mixed.late_s),
+        dollars(fixed.nodes_usd),
+        duration(fixed.late_s)
+    );
+    Some(Verdict { option: u32::from(fixed.nodes_usd < cost), because })
+}
+
+fn worth_of_a_spare(case: &Case<'_>) -> Option<Verdict> {
+    let with = case.policy(0).scaling.as_ref()?;
+    let without = case.variant(&case.spec.policies[..1], &[("startup.warm_spares", "0")])?;
+    let without = without.policy().scaling.as_ref()?;
+    if without.late_s <= 0.0 {
+        return None;
+    }
+    let less = 1.0 - with.late_s / without.late_s;
+    let option = [0.5, 0.9].iter().position(|&limit| less < limit).unwrap_or(2);
+    let because = format!(
+        "Users are late for {} with it and {} without. It costs {} more of nodes.",
+        duration(with.late_s),
+        duration(without.late_s),
+        duration((with.node_s - without.node_s).max(0.0))
+    );
+    Some(Verdict { option: option as u32, because })
 }
 
 /// Judges "with whom are users late for the least time?". Options are the preset's controllers and, last, that they do not differ.

@@ -1,5 +1,6 @@
 //! Who decides how many replicas there are, and how replicas come and go.
 
+use super::OverflowSpec;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -36,6 +37,8 @@ pub struct ScalingSpec {
     pub host_step_us: f64,
     /// How long after the last arrival a run goes on, seconds: what is then still in flight is pending.
     pub patience_s: f64,
+    /// A managed API that takes what the fleet can not serve in time.
+    pub overflow: OverflowSpec,
 }
 
 impl Default for ScalingSpec {
@@ -55,6 +58,7 @@ impl Default for ScalingSpec {
             host_request_us: 2000.0,
             host_step_us: 1000.0,
             patience_s: 1800.0,
+            overflow: OverflowSpec::default(),
         }
     }
 }

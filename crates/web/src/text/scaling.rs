@@ -13,6 +13,7 @@ pub(crate) const SCALING_NOTE: &str = "Replicas come and go by themselves: a con
 pub(crate) const CURVE: &str = "Demand curve";
 pub(crate) const CURVE_HELP: &str =
     "Pairs hour:level, hours ascending from 0, straight lines between them. Level 1 is the arrival rate above.";
+pub(crate) const CURVE_PAD: &str = "The demand curve: draw on it, or change the pairs below";
 pub(crate) const CURVE_FILE: &str = "Take two columns from a file";
 pub(crate) const CURVE_TOO_LARGE: &str =
     "The file is larger than a curve can be: at most 2000 lines of hour and level are read.";
@@ -56,4 +57,17 @@ pub(crate) fn lost_causes(of: &ScalingReport) -> String {
     let said: Vec<String> =
         causes.into_iter().filter(|(many, _)| *many > 0).map(|(many, why)| format!("{many} {why}")).collect();
     said.join(", ")
+}
+
+pub(crate) const FORESIGHT: &str = "Which signal sees it coming?";
+pub(crate) const FORESIGHT_NOTE: &str = "The load of this experiment on a fleet that nobody scales, until ten minutes after the first late user. A signal calls at its threshold; what counts is how long before the first late user it began to, and how often it calls while nothing is wrong.";
+pub(crate) const FORESIGHT_WINDOW: &str = "seconds that every signal is the mean of";
+pub(crate) const FORESIGHT_ASK: &str = "Ask every signal";
+pub(crate) const FORESIGHT_ASKING: &str = "Running…";
+pub(crate) const FORESIGHT_HEADS: [&str; 7] =
+    ["Signal", "Verdict", "Before the first late user", "Calls in calm", "Calls at", "Calm", "When late"];
+
+/// How long before the first late user a signal called.
+pub(crate) fn lead(seconds: f64) -> String {
+    if seconds < 0.0 { format!("{} after", duration(-seconds)) } else { duration(seconds) }
 }

@@ -1,5 +1,7 @@
 //! The demand curve of the draft as text: `hour:level` pairs, typed, pasted or taken from a file of two columns.
 
+mod pad;
+
 use crate::state::App;
 use crate::{address, text};
 use js_sys::Reflect;
@@ -55,6 +57,7 @@ pub(super) fn CurveField() -> impl IntoView {
         <Show when=move || curve.with(Option::is_some)>
             <div class="param" class:param-bad=move || refused.with(Option::is_some)>
                 <div class="param-head"><label for="set-workload-curve">{text::CURVE}</label></div>
+                <pad::Pad curve=curve set=set />
                 <textarea
                     id="set-workload-curve"
                     class="curve-text"

@@ -3,7 +3,7 @@
 //! Arrivals are a Poisson process of a rate that changes in straight lines, by time change: the area under the rate from one arrival to the next is a
 //! draw from the exponential law with mean 1. The area under a straight line is a quadratic, so the next instant is exact and no draw is thrown away.
 
-use super::multi_tenant::MultiTenant;
+use super::multi_tenant::{MultiTenant, Own};
 use super::{Workload, check};
 use crate::request::Request;
 use servelab_engine::Nanos;
@@ -101,13 +101,23 @@ impl Rate {
     }
 }
 
-impl Workload for Demand {
-    fn next_request(&mut self) -> Option<Request> {
+impl Demand {
+    fn next(&mut self, own: Own) -> Option<Request> {
         let at = self.rate.next(self.next, self.clock)?;
-        let mut request = self.requests.request_again(self.next)?;
+        let mut request = self.requests.request_saying(self.next, own)?;
         (request.arrival, self.clock) = (at, at);
         self.next += 1;
         Some(request)
+    }
+}
+
+impl Workload for Demand {
+    fn next_request(&mut self) -> Option<Request> {
+        self.next(Own::ManyDrawn)
+    }
+
+    fn next_outline(&mut self) -> Option<Request> {
+        self.next(Own::Outline)
     }
 
     fn total(&self) -> u32 {
@@ -119,7 +129,7 @@ impl Workload for Demand {
     }
 
     fn request_again(&self, index: u32) -> Option<Request> {
-        self.requests.request_again(index)
+        self.requests.request_saying(index, Own::ManyDrawn)
     }
 
     fn position(&self) -> (u32, Nanos) {

@@ -4,7 +4,7 @@
 //! length is drawn below it. Otherwise the budget would give the length away, and no policy of a real fleet knows it.
 
 use super::{Workload, check};
-use crate::population::{self, Popularity, Tenant, text_ids};
+use crate::population::{self, Popularity, Tenant, many_ids, text_ids};
 use crate::request::Request;
 use servelab_engine::random::Stream;
 use servelab_engine::{Nanos, Sampling};
@@ -97,31 +97,7 @@ impl Workload for MultiTenant {
     }
 
     fn request_again(&self, index: u32) -> Option<Request> {
-        let drawn = &*self.population;
-        if index >= drawn.sizes.requests {
-            return None;
-        }
-        let at = u64::from(index);
-        let tenant = drawn.popularity.draw(drawn.whose.split(at));
-        let system = &drawn.tenants[tenant as usize];
-        let user = drawn.user_lengths.split(at).between(drawn.sizes.user_min, drawn.sizes.user_max);
-        let text = text_ids(drawn.users.split(at), user);
-        let output_tokens = drawn.outputs.split(at).between(drawn.sizes.output_min, drawn.sizes.output_max);
-        Some(Request {
-            index,
-            tenant,
-            session: None,
-            arrival: Nanos::ZERO,
-            prompt: system.prompt(text, drawn.block_tokens),
-            user_at: system.len(),
-            user_tokens: user,
-            max_tokens: drawn.sizes.output_max,
-            output_tokens,
-            ignore_eos: true,
-            sampling: Sampling { seed: drawn.samples.split(at).next_u64() >> 11, ..Sampling::default() },
-            output_seed: at,
-            adapter: adapter_of(tenant, drawn.sizes.adapters),
-        })
+        self.request_saying(index, Own::Drawn)
     }
 
     fn position(&self) -> (u32, Nanos) {
@@ -131,6 +107,52 @@ impl Workload for MultiTenant {
     fn seek(&mut self, next: u32, clock: Nanos) {
         self.next = next;
         self.clock = clock;
+    }
+}
+
+/// What stands behind the tenant's system prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Own {
+    /// A draw for each token.
+    Drawn,
+    /// A draw for eight tokens: a day has billions of them.
+    ManyDrawn,
+    /// Nothing but its length.
+    Outline,
+}
+
+impl MultiTenant {
+    /// Request `index`, its arrival left at zero.
+    pub(super) fn request_saying(&self, index: u32, own: Own) -> Option<Request> {
+        let drawn = &*self.population;
+        if index >= drawn.sizes.requests {
+            return None;
+        }
+        let at = u64::from(index);
+        let tenant = drawn.popularity.draw(drawn.whose.split(at));
+        let system = &drawn.tenants[tenant as usize];
+        let user = drawn.user_lengths.split(at).between(drawn.sizes.user_min, drawn.sizes.user_max);
+        let prompt = match own {
+            Own::Drawn => system.prompt(text_ids(drawn.users.split(at), user), drawn.block_tokens),
+            Own::ManyDrawn => system.prompt(many_ids(drawn.users.split(at), user), drawn.block_tokens),
+            Own::Outline => system.outline(user),
+        };
+        let output_tokens = drawn.outputs.split(at).between(drawn.sizes.output_min, drawn.sizes.output_max);
+        Some(Request {
+            index,
+            tenant,
+            session: None,
+            arrival: Nanos::ZERO,
+            prompt,
+            user_at: system.len(),
+            user_tokens: user,
+            max_tokens: drawn.sizes.output_max,
+            output_tokens,
+            ignore_eos: true,
+            sampling: Sampling { seed: drawn.samples.split(at).next_u64() >> 11, ..Sampling::default() },
+            output_seed: at,
+            adapter: adapter_of(tenant, drawn.sizes.adapters),
+        })
     }
 }
 

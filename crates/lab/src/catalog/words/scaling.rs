@@ -48,6 +48,28 @@ pub(super) const NUMBERS: &[(Words, f64)] = &[
         ),
         1.0,
     ),
+    (
+        (
+            "scaling.overflow.load",
+            "Full at",
+            "Requests in flight for each ready replica from which on one more goes to the managed API.",
+        ),
+        1.0,
+    ),
+    (
+        (
+            "scaling.overflow.from_h",
+            "Everything out from",
+            "Hour of the day at which every request begins to go to the managed API, so that the fleet may sleep.",
+        ),
+        0.5,
+    ),
+    (("scaling.overflow.until_h", "Until", "Hour at which that ends; the same hour: never by the clock."), 0.5),
+    (("scaling.overflow.ttft_s", "First token of the API", "Its time to first token, however much goes there."), 0.05),
+    (("scaling.overflow.token_s", "Token of the API", "Its time for each further token."), 0.005),
+    (("scaling.overflow.prompt_usd", "Price in", "What a million prompt tokens cost there; a round figure."), 0.1),
+    (("scaling.overflow.output_usd", "Price out", "What a million output tokens cost there; a round figure."), 0.1),
+    (("scaling.overflow.node_usd", "Price of a node", "What an hour of one of the fleet's own nodes costs."), 0.1),
     (("events.crash_at_s", "They crash at", "When they crash."), 1.0),
     (("events.deploy_at_s", "Deploy at", "When every replica begins to be replaced, one after the other."), 1.0),
     (("workload.hour_s", "Hour", "Length of an hour of the demand curve."), 60.0),
@@ -65,6 +87,11 @@ pub(super) const SWITCHES: &[Words] = &[
         "A request that finds no ready replica waits for one. Off: it is refused with 503.",
     ),
     ("scaling.retry_lost", "Send lost requests again", "A request whose replica goes is sent again, once."),
+    (
+        "scaling.overflow.on",
+        "Overflow",
+        "What the fleet can not serve in time goes to a managed API, at its own speed and price.",
+    ),
     ("events.deploy", "Deploy", "Every replica is replaced on the way."),
 ];
 

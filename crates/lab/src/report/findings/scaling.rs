@@ -1,6 +1,6 @@
 //! What an autoscaler did, in a few sentences: for how long users were late, what that cost, and where the time went.
 
-use crate::words::{count, duration, percent};
+use crate::words::{count, dollars, duration, percent};
 use servelab_spec::report::{PolicyReport, Report, ScalingReport};
 
 pub(super) fn findings(report: &Report, done: &[usize]) -> Vec<String> {
@@ -54,6 +54,15 @@ pub(super) fn findings(report: &Report, done: &[usize]) -> Vec<String> {
         ];
         for (many, why) in lost.into_iter().filter(|(many, _)| *many > 0) {
             out.push(format!("{} requests were lost {why}{whom}.", count(many)));
+        }
+        if scaling.outside > 0 {
+            out.push(format!(
+                "{} of {} requests went to the managed API, for {}{whom}; the nodes cost {}.",
+                count(scaling.outside),
+                count(policy.requests.total),
+                dollars(scaling.outside_usd),
+                dollars(scaling.nodes_usd)
+            ));
         }
         if scaling.wasted > 0 {
             out.push(format!(

@@ -1,0 +1,97 @@
+//! The table of all signals: which of them saw the first late user coming, and how long before.
+
+use crate::format::duration;
+use crate::state::App;
+use crate::text;
+use leptos::prelude::*;
+use servelab_spec::experiment::ExecutionMode;
+use servelab_spec::signals::{SignalRow, SignalVerdict, SignalsReport};
+use std::sync::Arc;
+
+/// The question and its answer, where replicas come and go.
+#[component]
+pub(super) fn Foresight() -> impl IntoView {
+    let app = App::here();
+    let foresight = app.foresight;
+    let fits = Memo::new(move |_| app.draft.with(|d| d.scaling.on && d.execution.mode == ExecutionMode::Priced));
+    move || {
+        fits.get().then(|| {
+            view! {
+                <details class="cold" data-testid="foresight">
+                    <summary><h2>{text::FORESIGHT}</h2></summary>
+                    <p class="muted results-note">{text::FORESIGHT_NOTE}</p>
+                    <div class="cold-asked">
+                        <label class="cold-count">
+                            <input
+                                type="number"
+                                class="num"
+                                min="0"
+                                max="3600"
+                                step="15"
+                                data-testid="foresight-window"
+                                prop:value=move || foresight.window_s.get().to_string()
+                                on:change=move |event| {
+                                    if let Ok(seconds) = event_target_value(&event).parse() {
+                                        foresight.window_s.set(seconds);
+                                    }
+                                }
+                            />
+                            {text::FORESIGHT_WINDOW}
+                        </label>
+                        <button
+                            type="button"
+                            data-testid="foresight-ask"
+                            prop:disabled=move || foresight.asking.get()
+                            on:click=move |_| foresight.ask(app)
+                        >
+                            {move || if foresight.asking.get() { text::FORESIGHT_ASKING } else { text::FORESIGHT_ASK }}
+                        </button>
+                    </div>
+                    {move || foresight.error.get().map(|error| view! { <p class="param-error" role="alert">{error}</p> })}
+                    {move || foresight.answer.get().map(|report| view! { <Answer report=report /> })}
+                </details>
+            }
+        })
+    }
+}
+
+#[component]
+fn Answer(report: Arc<SignalsReport>) -> impl IntoView {
+    let rows = report.rows.iter().map(row).collect_view();
+    let heads = text::FORESIGHT_HEADS.map(|head| view! { <th scope="col">{head}</th> }).collect_view();
+    let said = report.sentences.join(" ");
+    view! {
+        <p role="status" data-testid="foresight-said">{said}</p>
+        <div class="table-box" role="region" tabindex="0" aria-label=text::FORESIGHT data-keys="">
+            <table class="table" data-testid="foresight-table">
+                <thead><tr>{heads}</tr></thead>
+                <tbody>{rows}</tbody>
+            </table>
+        </div>
+    }
+}
+
+fn row(row: &SignalRow) -> impl IntoView + use<> {
+    let value = |of: Option<f64>| of.map_or("–".to_owned(), |value| figure(row, value));
+    let lead = row.lead_s.map_or("–".to_owned(), text::lead);
+    view! {
+        <tr data-testid=format!("foresight-{}", row.name)>
+            <th scope="row">{row.label.clone()}</th>
+            <td class:winner=row.verdict == SignalVerdict::InTime>{row.verdict.label()}</td>
+            <td class="num" data-seconds=row.lead_s.map(|lead| lead.to_string())>{lead}</td>
+            <td class="num">{format!("{:.0} %", row.false_share * 100.0)}</td>
+            <td class="num" title=row.basis.clone()>{figure(row, row.threshold)}</td>
+            <td class="num">{value(row.calm)}</td>
+            <td class="num">{value(row.at_first_late)}</td>
+        </tr>
+    }
+}
+
+/// A value with its unit.
+fn figure(row: &SignalRow, value: f64) -> String {
+    match row.unit.as_str() {
+        "s" => duration(value),
+        unit if value.abs() < 10.0 => format!("{value:.2}{unit}"),
+        unit => format!("{value:.0}{unit}"),
+    }
+}
