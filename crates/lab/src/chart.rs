@@ -45,10 +45,11 @@ use servelab_spec::validate::SpecError;
 use std::borrow::Cow;
 
 /// Ids and one-line meanings of the charts there are.
-pub const CHARTS: [(&str, &str); 4] = [
+pub const CHARTS: [(&str, &str); 5] = [
     ("ttft_over_time", "time to first token of each request by arrival, with a running median"),
     ("ttft_cdf", "share of requests whose first token came within a time"),
     ("outstanding_over_time", "requests arrived and not yet ended"),
+    ("reuse_over_time", "share of prompt tokens found in a cache, over the latest requests by arrival"),
     (
         "demand_and_capacity",
         "where replicas come and go: requests offered, requests that ready replicas can serve, and when users were late",
@@ -74,6 +75,7 @@ pub fn draw(request: &ChartRequest, lanes: &[Lane], slo: &SloSpec) -> Result<Cha
         "ttft_over_time" => series::ttft_over_time(lanes, slo),
         "ttft_cdf" => series::ttft_cdf(lanes, slo),
         "outstanding_over_time" => series::outstanding_over_time(lanes),
+        "reuse_over_time" => series::reuse_over_time(lanes),
         "demand_and_capacity" => scaling::demand_and_capacity(lanes),
         _ => {
             let ids: Vec<&str> = CHARTS.iter().map(|(id, _)| *id).collect();

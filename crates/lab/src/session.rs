@@ -231,11 +231,17 @@ impl Session {
                     ttft.extend(record.ttft().map(|ttft| (record.index, ttft.as_secs())));
                 }
                 ttft.sort_by_key(|(index, _)| *index);
+                let admitted = run.records.iter().filter(|record| record.admitted.is_some() && !record.outside);
+                let mut hits: Vec<(f64, u32, u32)> = admitted
+                    .map(|record| (record.arrival.as_secs(), record.prompt_tokens, record.cached_tokens))
+                    .collect();
+                hits.sort_by(|a, b| a.0.total_cmp(&b.0));
                 let arrived = stage.arrivals.partition_point(|&arrival| arrival <= run.fleet.now());
                 let arrivals = || stage.arrivals.iter().map(|arrival| arrival.as_secs());
                 chart::Lane {
                     label: catalog::contender_label(&self.spec, contender),
                     ttft: ttft.iter().map(|&(index, ttft)| (stage.arrivals[index as usize].as_secs(), ttft)).collect(),
+                    hits,
                     // Where too many are kept track of, single requests are not drawn.
                     spans: arrivals().zip(ends).take(if run.keeps { arrived } else { 0 }).collect(),
                     scaling: self.spec.scaling.on.then(|| self.scaling_lane(stage, run)),

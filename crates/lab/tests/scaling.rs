@@ -69,6 +69,54 @@ fn fewer_bits_help_and_are_not_four_times_as_good() {
     assert!(four < sixteen && four > sixteen / 4.0, "{four} against {sixteen}");
 }
 
+/// A spare beside a fleet that must grow by one: users are late for less time, by about what a start takes, and it is paid for.
+#[test]
+fn a_spare_takes_lateness_away_and_costs_its_nodes() {
+    let of = |spares: &str| {
+        let spec =
+            spec("warm-spare", "0:0.4,0.2:0.4,0.21:0.9,0.7:0.9", "kubernetes_hpa(signal=7,metric_type=0,target=6)");
+        let report = run_priced(&patch::set(&spec, "startup.warm_spares", spares).unwrap()).unwrap();
+        scaling(&report, 0).clone()
+    };
+    let (with, without) = (of("1"), of("0"));
+    assert!(with.late_s < without.late_s, "{} and {}", with.late_s, without.late_s);
+    assert!(with.node_s > without.node_s, "{} and {}", with.node_s, without.node_s);
+}
+
+/// What goes to the managed API is counted, priced by its tokens, and served at its own speed; nothing of it is in the fleet's reuse.
+#[test]
+fn overflow_is_counted_and_priced() {
+    let curve = "0:0.3,0.1:0.3,0.11:1.4,0.4:1.4";
+    let on = spec("overflow", curve, "kubernetes_hpa(signal=7,metric_type=0,target=6)");
+    let report = run_priced(&on).unwrap();
+    let of = scaling(&report, 0);
+    assert!(of.outside > 100 && report.policies[0].requests.finished == report.policies[0].requests.total);
+    let prices = on.scaling.overflow;
+    // Every prompt of this workload has some hundreds of tokens, every answer fifty.
+    let each = of.outside_usd / of.outside as f64 * 1e6;
+    let WorkloadSpec::Demand(sizes) = &on.workload else { unreachable!("a curve") };
+    let range = |system: u32, user: u32, output: u32| {
+        f64::from(system + user) * prices.prompt_usd + f64::from(output) * prices.output_usd
+    };
+    let low = range(sizes.system_min, sizes.user_min, sizes.output_min);
+    let high = range(sizes.system_max, sizes.user_max, sizes.output_max);
+    assert!(low <= each && each <= high, "{low} to {high}: {each}");
+    assert!((of.nodes_usd - of.node_s.floor() / 3600.0 * prices.node_usd).abs() < 1e-9);
+    let admitted: u64 = report.policies[0].replicas.iter().map(|replica| replica.assignments).sum();
+    assert_eq!(admitted + of.outside, report.policies[0].requests.total);
+    // Without it users are late for longer.
+    let off = run_priced(&patch::set(&on, "scaling.overflow.on", "off").unwrap()).unwrap();
+    assert!(scaling(&off, 0).late_s > of.late_s + 60.0, "{} and {}", scaling(&off, 0).late_s, of.late_s);
+    // By night everything goes out.
+    let night =
+        [("scaling.overflow.from_h", "0"), ("scaling.overflow.until_h", "0.1"), ("scaling.overflow.load", "1000")];
+    let night = night.into_iter().fold(on, |spec, (key, value)| patch::set(&spec, key, value).unwrap());
+    let night = run_priced(&night).unwrap();
+    let expected = 0.3 * 5.0 * 360.0;
+    let out = scaling(&night, 0).outside as f64;
+    assert!((out - expected).abs() < 5.0 * f64::sqrt(expected), "{out} of about {expected}");
+}
+
 /// The same spec gives the same bytes, in one piece or in many, watched or not; and its settings survive an address.
 #[test]
 fn runs_repeat_to_the_byte() {

@@ -176,7 +176,7 @@ fn charts_follow_the_run() {
     session.advance(300).unwrap();
     assert_eq!(session.chart(&request("ttft_cdf")).unwrap().series.len(), 1);
     while !session.advance(u32::MAX).unwrap().done {}
-    for (id, lanes) in [("ttft_over_time", 6), ("ttft_cdf", 3), ("outstanding_over_time", 3)] {
+    for (id, lanes) in [("ttft_over_time", 6), ("ttft_cdf", 3), ("outstanding_over_time", 3), ("reuse_over_time", 3)] {
         let chart = session.chart(&request(id)).unwrap();
         assert_eq!(chart.series.len(), lanes);
         assert_eq!(chart.svg, session.chart(&request(id)).unwrap().svg);

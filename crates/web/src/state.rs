@@ -20,7 +20,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// The charts, by the ids of the protocol, in the order they are shown.
-pub(crate) const CHARTS: [&str; 4] = [SCALING_CHART, "ttft_over_time", "outstanding_over_time", "ttft_cdf"];
+pub(crate) const CHARTS: [&str; 5] =
+    [SCALING_CHART, "ttft_over_time", "outstanding_over_time", "reuse_over_time", "ttft_cdf"];
 
 /// The one that is there only where replicas come and go.
 pub(crate) const SCALING_CHART: &str = "demand_and_capacity";

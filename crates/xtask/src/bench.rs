@@ -4,21 +4,24 @@
 //! prints is passed on and left out of the table. On the host a source is an example; in the browser it is a test whose
 //! name contains `bench`, which writes its rows to the console.
 
+use std::fs;
+
 use anyhow::{Context as _, Result, bail};
 
 use crate::check::wasm;
 use crate::context::Context;
 use crate::process::Command;
-use crate::setup::{Needs, prepare};
+use crate::serve::Site;
+use crate::setup::{Needs, Prepared, prepare};
 use crate::{bundle, machine, sizes, table};
 
 /// Options of `bench`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Run only these sources: engine, fleet, tinygpt, wasm-cpu, webgpu, sizes.
+    /// Run only these sources: engine, fleet, lab, tinygpt, wasm-cpu, webgpu, page, sizes.
     #[arg(long, value_name = "SOURCE")]
     only: Vec<String>,
-    /// Weigh the page in `dist/` without building it.
+    /// Measure and weigh the page in `dist/` without building it.
     #[arg(long)]
     no_build: bool,
 }
@@ -28,7 +31,7 @@ const EXAMPLES: [(&str, &str); 5] = [
     ("engine", "engine_bench"),
     ("fleet", "fleet_bench"),
     ("fleet", "fleet_scale"),
-    ("lab", "scaling_day"),
+    ("lab", "lab_speed"),
     ("tinygpt", "model_bench"),
 ];
 
@@ -37,8 +40,12 @@ const BROWSER: [(&str, bool); 2] = [("wasm-cpu", false), ("webgpu", true)];
 
 /// Runs every source that exists and prints the table.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<()> {
-    let known: Vec<&str> =
-        EXAMPLES.iter().map(|(source, _)| *source).chain(BROWSER.map(|(source, _)| source)).chain(["sizes"]).collect();
+    let known: Vec<&str> = EXAMPLES
+        .iter()
+        .map(|(source, _)| *source)
+        .chain(BROWSER.map(|(source, _)| source))
+        .chain(["page", "sizes"])
+        .collect();
     if let Some(unknown) = args.only.iter().find(|name| !known.contains(&name.as_str())) {
         bail!("there is no source {unknown:?}; there are {}", known.join(", "));
     }
@@ -65,19 +72,41 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<()> {
             rows.extend(rows_of(command.args(["--", "bench", "--nocapture", "--include-ignored"]))?);
         }
     }
-    if wanted("sizes") && bundle::exists(context) {
-        rows.extend(weigh(context, args)?);
+    if (wanted("page") || wanted("sizes")) && bundle::exists(context) {
+        let prepared = prepare(context, if wanted("page") { Needs::E2E } else { Needs::WEIGHED })?;
+        if !args.no_build {
+            bundle::trunk(context, &prepared, "build", bundle::Page::Whole)?.run()?;
+        }
+        if wanted("page") {
+            rows.extend(page(context, &prepared)?);
+        }
+        if wanted("sizes") {
+            rows.extend(weigh(context)?);
+        }
     }
     println!("\n{}", machine::describe());
     println!("{}", table::render(&["what", "value", "unit", "remark"], &rows));
     Ok(())
 }
 
-fn weigh(context: &Context, args: &Args) -> Result<Vec<Vec<String>>> {
-    let prepared = prepare(context, Needs::WEIGHED)?;
-    if !args.no_build {
-        bundle::trunk(context, &prepared, "build", bundle::Page::Whole)?.run()?;
-    }
+/// The runs of `lab_speed`, on the page.
+fn page(context: &Context, prepared: &Prepared) -> Result<Vec<Vec<String>>> {
+    let cargo = Command::new("cargo").env("CARGO_TARGET_DIR", &context.target).dir(&context.root);
+    let example = ["run", "--release", "--quiet", "-p", "servelab-lab", "--example", "lab_speed", "--", "addresses"];
+    let addresses = cargo.args(example).read()?;
+    let file = context.target.join("speed-addresses.txt");
+    fs::write(&file, addresses)?;
+    let site = Site::open(&context.dist(), 0)?;
+    let node = Command::new("node")
+        .arg(context.root.join("tests/e2e/speed.mjs"))
+        .args(["--url", &site.address(), "--addresses"])
+        .arg(&file)
+        .env("SERVELAB_BROWSER", &prepared.browser()?.program)
+        .dir(&context.root);
+    site.answer_during(|| collect(node))
+}
+
+fn weigh(context: &Context) -> Result<Vec<Vec<String>>> {
     let sizes = sizes::measure(context)?;
     let row = |group: sizes::Group| {
         let (raw, brotli) = (table::bytes(sizes.raw(group)), table::bytes(sizes.brotli(group)));

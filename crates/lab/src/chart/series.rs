@@ -19,6 +19,8 @@ pub struct Lane {
     pub ttft: Vec<(f64, f64)>,
     /// Arrival of every request seen so far, and when it ended if it did, seconds.
     pub spans: Vec<(f64, Option<f64>)>,
+    /// Arrival, prompt tokens and those of them that were cached, of every request that was admitted, ascending by arrival.
+    pub hits: Vec<(f64, u32, u32)>,
     /// How replicas came and went, where they do.
     pub scaling: Option<ScalingLane>,
 }
@@ -127,6 +129,56 @@ pub(super) fn outstanding_over_time(lanes: &[Lane]) -> Picture {
         limit: None,
         empty: "No request yet.",
     }
+}
+
+pub(super) fn reuse_over_time(lanes: &[Lane]) -> Picture {
+    let strokes = lanes.iter().enumerate().map(|(lane, run)| Stroke {
+        lane,
+        label: run.label.clone(),
+        form: Form::Line,
+        points: running_reuse(&run.hits),
+    });
+    let missed = summary(lanes, |run| {
+        let (prompt, cached) = sums(&run.hits);
+        (prompt > 0).then(|| 1.0 - cached as f64 / prompt as f64)
+    });
+    let share = |missed: f64| percent(1.0 - missed);
+    Picture {
+        title: compare(&missed, "Prompt tokens found in a cache:", share),
+        summary: sentence(&missed, "Share of prompt tokens found in a cache", share),
+        x_name: "arrival".into(),
+        x_unit: Unit::Seconds,
+        y_name: "reuse",
+        y_unit: Unit::Percent,
+        y_at_least: 1.0,
+        y_at_most: f64::INFINITY,
+        marks: vec![],
+        extent: None,
+        ribbons: vec![],
+        strokes: strokes.collect(),
+        limit: None,
+        empty: "No request admitted yet.",
+    }
+}
+
+/// Requests over which the running reuse looks back: twice as many as a median does, since shares of few prompts jump.
+const REUSE_WINDOW: usize = 2 * WINDOW;
+
+fn sums(hits: &[(f64, u32, u32)]) -> (u64, u64) {
+    hits.iter().fold((0, 0), |(prompt, cached), hit| (prompt + u64::from(hit.1), cached + u64::from(hit.2)))
+}
+
+/// Share of the prompt tokens of the last [`REUSE_WINDOW`] requests at each point.
+fn running_reuse(hits: &[(f64, u32, u32)]) -> Vec<(f64, f64)> {
+    let (mut prompt, mut cached) = (0u64, 0u64);
+    let each = hits.iter().enumerate().map(|(index, &(at, tokens, found))| {
+        (prompt, cached) = (prompt + u64::from(tokens), cached + u64::from(found));
+        if let Some(old) = index.checked_sub(REUSE_WINDOW).map(|old| hits[old]) {
+            (prompt, cached) = (prompt - u64::from(old.1), cached - u64::from(old.2));
+        }
+        (at, cached as f64 / prompt.max(1) as f64)
+    });
+    each.collect()
 }
 
 /// Median of the last [`WINDOW`] values at each point.

@@ -18,7 +18,8 @@ fn lane(label: &str, values: &[(f64, f64)]) -> Lane {
     let spans = values.iter().map(|&(at, ttft)| (at, Some(at + ttft + 0.5))).collect();
     let (demand, late, capacity) = (vec![1.0, 3.0, 2.0], vec![false, true, false], vec![(0.0, 2.0), (2.0, 4.0)]);
     let scaling = ScalingLane { bin_s: 1.0, demand, late, capacity, until_s: 3.0 };
-    Lane { label: label.into(), ttft: values.to_vec(), spans, scaling: Some(scaling) }
+    let hits = values.iter().map(|&(at, _)| (at, 100, 30)).collect();
+    Lane { label: label.into(), ttft: values.to_vec(), spans, hits, scaling: Some(scaling) }
 }
 
 fn two() -> Vec<Lane> {
@@ -68,11 +69,24 @@ fn ranges_start_at_zero_and_hold_every_point() {
 #[test]
 fn outstanding_counts_what_has_not_ended() {
     let spans = vec![(0.0, Some(1.5)), (1.0, Some(2.5)), (2.0, None)];
-    let lanes = [Lane { label: "x".into(), ttft: vec![], spans, scaling: None }];
+    let lanes = [Lane { label: "x".into(), ttft: vec![], spans, ..Lane::default() }];
     let chart = draw(&request("outstanding_over_time"), &lanes, &SloSpec::default()).unwrap();
     assert_eq!(chart.series[0].x, [0.0, 1.0, 1.5, 2.0, 2.5]);
     assert_eq!(chart.series[0].y, [1.0, 2.0, 1.0, 2.0, 1.0]);
     assert!(chart.title.contains(": 2 with x"), "{}", chart.title);
+}
+
+/// Fifty prompts of 100 tokens without a hit, then as many of which 60 are found: the fifty latest at each point, by hand.
+#[test]
+fn reuse_looks_back_fifty_requests() {
+    let hits = (0..100).map(|at| (f64::from(at), 100, if at < 50 { 0 } else { 60 })).collect();
+    let lanes = [Lane { label: "x".into(), hits, ..Lane::default() }];
+    let chart = draw(&request("reuse_over_time"), &lanes, &SloSpec::default()).unwrap();
+    let at = |second: usize| chart.series[0].y[second];
+    for (second, expected) in [(0, 0.0), (49, 0.0), (50, 0.012), (74, 0.3), (99, 0.6)] {
+        assert!((at(second) - expected * at(99) / 0.6).abs() < 1e-9, "{second}: {}", at(second));
+    }
+    assert!(chart.title.contains("30 %"), "{}", chart.title);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use super::{guess, preset, tenants, unguarded};
 use crate::report::findings::Gap;
 use crate::report::verdict::{Case, Judge};
 use crate::words::{count, digits, duration, percent};
-use scale_out::{scale_out, scale_out_fixes, scale_out_honest};
+use scale_out::{scale_out, scale_out_fixes, scale_out_honest, scale_out_reuse};
 use servelab_fleet::RequestRecord;
 use servelab_spec::catalog::PresetInfo;
 use servelab_spec::experiment::{EngineSpec, MultiTenantSpec, PolicySpec, RateUnit, SloSpec, Spec};
@@ -17,7 +17,7 @@ use servelab_spec::report::Verdict;
 use stale_load::stale_load;
 
 pub(super) fn all() -> Vec<PresetInfo> {
-    let scaled = [scale_out(), scale_out_honest(), scale_out_fixes()];
+    let scaled = [scale_out(), scale_out_honest(), scale_out_fixes(), scale_out_reuse()];
     let mut all = vec![
         hot_tenant(),
         guard::guard(),
@@ -40,6 +40,7 @@ pub(super) fn judge(name: &str) -> Option<Judge> {
         "scale-out" => Some(scale_out::why_worse),
         "scale-out-honest" => Some(scale_out::how_much_better),
         "scale-out-fixes" => Some(scale_out::which_fix),
+        "scale-out-reuse" => Some(scale_out::most_reuse),
         "shared-store" => Some(store::what_it_saves),
         "slow-store" => Some(store::who_computes),
         "stale-load" => Some(stale_load::how_stale_load_does),

@@ -219,7 +219,7 @@ fn quantised() -> PresetInfo {
     let question = "Weights in 4 bits instead of 16: how much sooner is a replica there?";
     guess(
         preset("quantised-start", "Quantisation as an availability feature", question, spec),
-        "A start with 4-bit weights takes, against one with 16-bit weights:",
+        "How long does a start with 4-bit weights take, against one with 16-bit weights?",
         &options,
     )
 }
@@ -244,7 +244,7 @@ fn spare() -> PresetInfo {
     let question = "One replica is kept started and idle: how much of the lateness does it take away?";
     guess(
         preset("warm-spare", "A warm spare", question, spec),
-        "Of the time for which users are late without it, a spare takes away:",
+        "Of the time for which users are late without it, how much does a spare take away?",
         &options,
     )
 }

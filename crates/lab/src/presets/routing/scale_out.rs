@@ -5,7 +5,7 @@
 
 use super::{guess, l4s, preset, unguarded};
 use crate::report::verdict::Case;
-use crate::words::{count, digits, duration};
+use crate::words::{count, digits, duration, percent};
 use servelab_engine::Nanos;
 use servelab_spec::catalog::PresetInfo;
 use servelab_spec::experiment::{EventsSpec, PolicySpec, RateUnit, Spec, WorkloadSpec};
@@ -61,6 +61,52 @@ pub(super) fn scale_out_fixes() -> PresetInfo {
     ];
     let question = "Two replicas to eight made TTFT worse: which of three fixes helps how much?";
     guess(preset("scale-out-fixes", "From two to eight: three fixes", question, spec), ask, &options)
+}
+
+/// What a scale-out does to the caches, seen by six routers.
+pub(super) fn scale_out_reuse() -> PresetInfo {
+    let mut spec = spec(true);
+    let named =
+        ["round_robin", "least_requests", "prefix_modulo", "production_stack_prefixaware"].map(PolicySpec::named);
+    spec.policies = named.into_iter().chain([unguarded(), PolicySpec::named("prefix_affinity")]).collect();
+    let labels: Vec<String> = spec.policies.iter().map(crate::catalog::policy_label).collect();
+    let options: Vec<&str> = labels.iter().map(String::as_str).collect();
+    let ask = "Six empty replicas join two warm ones. Under which policy is most of the prompts found in a cache from then on?";
+    let question = "Scale-out in the router's eyes: what becomes of the hit rate from 2 to 8 replicas?";
+    guess(preset("scale-out-reuse", "From two to eight: the hit rate", question, spec), ask, &options)
+}
+
+/// Judges "under which policy is most of the prompts found in a cache?", of requests that arrived after the six joined.
+pub(super) fn most_reuse(case: &Case<'_>) -> Option<Verdict> {
+    let join = Nanos::from_secs(case.spec.events.join_at_s);
+    if case.spec.events.join == 0 {
+        return None;
+    }
+    let share = |at: usize, from: Nanos, to: Nanos| {
+        let records = case.records(at).iter().filter(move |r| r.arrival >= from && r.arrival < to);
+        let (cached, prompt) = records.fold((0u64, 0u64), |(cached, prompt), r| {
+            (cached + u64::from(r.cached_tokens), prompt + u64::from(r.prompt_tokens))
+        });
+        cached as f64 / prompt.max(1) as f64
+    };
+    let mut ranked: Vec<(usize, f64, f64, usize)> = Vec::new();
+    for (option, policy) in case.preset.spec.policies.iter().enumerate() {
+        let at = case.find(policy)?;
+        ranked.push((option, share(at, join, Nanos::MAX), share(at, Nanos(join.0 / 2), join), at));
+    }
+    // The larger first; the earlier of equals.
+    ranked.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let (best, worst) = (ranked.first()?, ranked.last()?);
+    let told = |of: &(usize, f64, f64, usize)| {
+        format!(
+            "{} of the prompts were found with {}, and {} before",
+            percent(of.1),
+            case.policy(of.3).label,
+            percent(of.2)
+        )
+    };
+    let because = format!("Once the six had joined, {}. At the other end, {}.", told(best), told(worst));
+    Some(Verdict { option: best.0 as u32, because })
 }
 
 /// A policy before and after.
