@@ -8,6 +8,7 @@
 mod changes;
 mod check;
 mod decisions;
+mod deploys;
 mod dispatch;
 mod fetches;
 mod flights;
@@ -301,6 +302,7 @@ impl Fleet {
                 Some(Timer::Link(link)) => self.transfers(link),
                 Some(Timer::Node) => self.node_ready(),
                 Some(Timer::Probe { replica, life }) => self.probe(replica, life),
+                Some(Timer::Restart { replica, life }) => self.started_again(replica, life),
                 Some(Timer::Grace { replica, life }) => self.grace_over(replica, life),
                 None => {}
             },

@@ -14,7 +14,7 @@ use crate::error::FleetError;
 use crate::record::ReplicaStats;
 use crate::scaling::PodSample;
 use crate::scaling::history::TtftCounts;
-use crate::startup::{LifeCycle, Prober, Stage};
+use crate::startup::{CrashLoop, LifeCycle, Prober, Stage};
 use crate::telemetry::PolledSignals;
 use engine::EngineReplica;
 use serde::{Deserialize, Serialize};
@@ -200,6 +200,9 @@ pub(crate) struct Replica {
     /// It is kept beyond those asked for, without traffic.
     #[serde(default)]
     pub(crate) spare: bool,
+    /// When its container last started, and how often in a row it was killed soon after.
+    #[serde(default)]
+    pub(crate) crashes: CrashLoop,
     /// Who asks it whether it lives.
     pub(crate) prober: Option<Prober>,
     /// Totals of those that lived here before.
@@ -223,12 +226,24 @@ impl Replica {
         let at = config.scaling.as_ref().map_or(0, |scaling| scaling.startup.stages.len() as u32);
         let boot = Boot { at, link: None };
         let past = ReplicaStats::default();
-        Ok(Replica { life, model, assignments: 0, ttft, warm_at: Nanos::ZERO, boot, spare: false, prober, past })
+        Ok(Replica {
+            life,
+            model,
+            assignments: 0,
+            ttft,
+            warm_at: Nanos::ZERO,
+            boot,
+            spare: false,
+            crashes: CrashLoop::default(),
+            prober,
+            past,
+        })
     }
 
     /// A new replica comes into being here, cold.
     pub(crate) fn create(&mut self, now: Nanos, config: &FleetConfig, index: u32, kv_changes: bool) {
         self.life.create(now);
+        self.crashes = CrashLoop::default();
         self.fill(config, index, kv_changes);
     }
 

@@ -16,10 +16,12 @@
 //! What a cold start consists of stands in [`stage`], links that starting replicas share in [`transfer`], who is asked whether it lives in
 //! [`probe`]. None of them knows the fleet.
 
+mod crash_loop;
 pub mod probe;
 pub mod stage;
 pub mod transfer;
 
+pub(crate) use crash_loop::CrashLoop;
 pub use probe::{AnswerTime, Probe, ProbeConfig, ProbeStep, Prober, ProbesConfig, Verdict};
 pub use stage::{Link, Readiness, Stage, StageWork, StartupConfig};
 pub use transfer::{LinkConfig, SharedLink};

@@ -352,6 +352,13 @@ impl App {
         }
     }
 
+    /// The name of the router of a run, whoever decides how many replicas there are.
+    pub(crate) fn router_label(&self, policy: u32) -> String {
+        let Some(spec) = self.run.spec.get() else { return String::new() };
+        let run = spec.contenders().get(policy as usize).copied();
+        run.and_then(|run| spec.policies.get(run.policy)).map(|chosen| self.label_of(chosen)).unwrap_or_default()
+    }
+
     /// A controller's name for people, with what it was given.
     pub(crate) fn controller_label(&self, controller: &ControllerSpec) -> String {
         self.catalog.with(|catalog| {

@@ -118,6 +118,7 @@ impl Fleet {
         match startup.probes {
             // The container starts here, and so do its probes.
             Some(probes) if at == startup.restart_at() => {
+                replica.crashes.start(core.now);
                 let prober = Prober::new(probes, core.now);
                 let ready = prober.is_ready();
                 replica.prober = Some(prober);
@@ -292,7 +293,7 @@ impl Fleet {
         }
     }
 
-    /// A container is killed and started again in its place: image and node are there, all else is done once more.
+    /// A container is killed and started again in its place, after a while if that happens often: image and node are there, all else is done once more.
     pub(super) fn restart(&mut self, index: u32, cause: Loss) {
         let routed = self.core.replicas[index as usize].life.may_be_routed_to();
         self.lose_attempts(index, cause);
@@ -306,7 +307,9 @@ impl Fleet {
         scaler.totals.cache_lost_tokens += blocks * u64::from(core.config.block_tokens());
         scaler.totals.restarts += 1;
         replica.restart(core.now, &core.config, index, core.index.is_some());
-        scaler.tell(core.now, index, replica.life.number(), Life::Restarted);
+        replica.prober = None;
+        let (wait, life) = (replica.crashes.kill(core.now), replica.life.number());
+        scaler.tell(core.now, index, life, Life::Restarted);
         replica.boot = Boot { at: scaling.startup.restart_at() as u32, link: None };
         if let Some(index_of) = &mut core.index {
             index_of.forget(index);
@@ -315,10 +318,21 @@ impl Fleet {
             self.replicas_changed();
         }
         self.refresh(index);
-        self.stage_reached(index);
-        self.start_stage(index);
+        match wait {
+            Nanos::ZERO => self.started_again(index, life),
+            wait => self.core.timers.insert(self.core.now + wait, Timer::Restart { replica: index, life }),
+        }
         for link in 0..self.core.scaler.as_ref().map_or(0, |scaler| scaler.links.len()) {
             self.expect_transfer(link as u32);
+        }
+    }
+
+    /// A container that was killed starts again, if this life of it has not ended meanwhile.
+    pub(super) fn started_again(&mut self, index: u32, life: u32) {
+        let of = &self.core.replicas[index as usize].life;
+        if of.number() == life && of.is_there() && !of.is_draining() {
+            self.stage_reached(index);
+            self.start_stage(index);
         }
     }
 
@@ -354,45 +368,5 @@ impl Fleet {
             let failure = Failure { code: BAD_GATEWAY, retry_after: None, cause: Cause::Lost(cause) };
             self.failed(attempt.request, Some(&attempt), failure);
         }
-    }
-
-    /// Every replica is to be replaced, one after the other.
-    pub(super) fn deploy(&mut self) {
-        let there = (0u32..)
-            .zip(&self.core.replicas)
-            .filter(|(_, replica)| replica.life.is_there() && replica.life.state() != ReplicaState::Draining);
-        let mut old: Vec<u32> = there.map(|(index, _)| index).collect();
-        old.reverse();
-        if let Some(scaler) = &mut self.core.scaler {
-            scaler.deploy = old;
-        }
-        self.deploy_on();
-        self.core.timers.insert(self.core.now, Timer::Reconcile);
-    }
-
-    /// Replaces the next one of a deploy, if enough others are ready.
-    pub(super) fn deploy_on(&mut self) {
-        let ready = self.core.replicas.iter().filter(|replica| replica.life.may_be_routed_to()).count() as u32;
-        let core = &mut self.core;
-        let (Some(scaler), Some(scaling)) = (&mut core.scaler, &core.config.scaling) else { return };
-        while let Some(&old) = scaler.deploy.last() {
-            let life = &core.replicas[old as usize].life;
-            if !life.is_there() || life.state() == ReplicaState::Draining {
-                scaler.deploy.pop();
-            } else if ready >= scaler.current + u32::from(scaling.startup.surge) {
-                scaler.deploy.pop();
-                core.timers.insert(core.now, Timer::Reconcile);
-                return self.drain(old);
-            } else {
-                return;
-            }
-        }
-    }
-
-    /// As many of the replicas in rotation as `many` crash, and their nodes with them.
-    pub(super) fn crash(&mut self, many: u32) {
-        let ready = (0u32..).zip(&self.core.replicas).filter(|(_, replica)| replica.life.may_be_routed_to());
-        let victims: Vec<u32> = ready.map(|(index, _)| index).take(many as usize).collect();
-        victims.into_iter().for_each(|index| self.remove(index, Some(Loss::Crash), true));
     }
 }

@@ -42,6 +42,13 @@ pub(crate) enum Timer {
         /// The life.
         life: u32,
     },
+    /// A container that was killed starts again, in this life of its replica.
+    Restart {
+        /// The replica.
+        replica: u32,
+        /// The life.
+        life: u32,
+    },
     /// A replica's time to drain is over, in this life of it.
     Grace {
         /// The replica.

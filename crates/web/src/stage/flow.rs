@@ -37,7 +37,7 @@ pub(super) fn Flow(policy: u32, frame: RwSignal<Option<Arc<Frame>>>) -> impl Int
             </div>
             <div class="flow-node flow-router" data-anchor="router">
                 <h3 class="flow-name">{text::ROUTER}</h3>
-                <p class="flow-policy">{move || app.policy_label(policy)}</p>
+                <p class="flow-policy">{move || app.router_label(policy)}</p>
                 <p class="flow-why">
                     {move || last.get().map(|(head, tenant, why)| {
                         view! {
