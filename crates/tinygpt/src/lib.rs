@@ -4,7 +4,10 @@
 //! |---|---|
 //! | [`config`] | [`TinyGptConfig`]: the network's shape |
 //! | [`weights`] | [`Weights`]: plain f32 slices, random from a seed |
+//! | [`weights_file`] | weights in a safetensors file, and what is checked on reading one |
 //! | [`tokenizer`] | [`Tokenizer`] and the byte tokenizer |
+//! | `bpe`, feature `bpe` | subword tokens |
+//! | `train`, feature `train` | the trainer: autodiff, AdamW, held-out loss |
 //! | [`rope`] | rotary angles |
 //! | [`kv`] | [`KvCache`]: one replica's paged tensors |
 //! | [`batch`] | a step plan, checked and laid out in rows |
@@ -18,6 +21,8 @@
 
 pub mod batch;
 pub mod bench;
+#[cfg(feature = "bpe")]
+pub mod bpe;
 pub mod config;
 #[cfg(feature = "flex")]
 pub mod cpu;
@@ -30,9 +35,14 @@ pub mod portable;
 pub mod rope;
 pub mod sampling;
 pub mod tokenizer;
+#[cfg(feature = "train")]
+pub mod train;
 pub mod weights;
+pub mod weights_file;
 
 pub use batch::Batch;
+#[cfg(feature = "bpe")]
+pub use bpe::{BpeError, BpeTokenizer};
 pub use config::{ConfigError, TinyGptConfig};
 #[cfg(feature = "flex")]
 pub use cpu::CpuKernels;
@@ -42,3 +52,4 @@ pub use kv::{KvCache, KvShape};
 pub use portable::Portable;
 pub use tokenizer::{ByteTokenizer, Tokenizer};
 pub use weights::Weights;
+pub use weights_file::WeightsError;
