@@ -17,6 +17,7 @@
 //! | [`presets`], [`costs`], [`catalog`] | what can be chosen |
 //! | [`configuration`] | a policy as its project's own configuration |
 //! | [`startup`] | a cold start: its stages from settings, what its probes make of it, what weights take at least |
+//! | [`writing`] | one replica that writes text, step by step |
 //! | [`stats`], [`fit`], [`words`] | quantiles and intervals, least squares, numbers in words |
 
 pub mod calibrate;
@@ -39,6 +40,7 @@ pub mod startup;
 pub mod stats;
 pub mod sweep;
 pub mod words;
+pub mod writing;
 
 pub use error::RunError;
 pub use session::{Progress, Session, run_priced};

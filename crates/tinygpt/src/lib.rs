@@ -7,6 +7,7 @@
 //! | [`weights_file`] | weights in a safetensors file, and what is checked on reading one |
 //! | [`tokenizer`] | [`Tokenizer`] and the byte tokenizer |
 //! | `bpe`, feature `bpe` | subword tokens |
+//! | `shipped`, feature `bpe` | the trained model's files and what is checked on opening them |
 //! | `train`, feature `train` | the trainer: autodiff, AdamW, held-out loss |
 //! | [`rope`] | rotary angles |
 //! | [`kv`] | [`KvCache`]: one replica's paged tensors |
@@ -34,6 +35,8 @@ pub mod kv;
 pub mod portable;
 pub mod rope;
 pub mod sampling;
+#[cfg(feature = "bpe")]
+pub mod shipped;
 pub mod tokenizer;
 #[cfg(feature = "train")]
 pub mod train;

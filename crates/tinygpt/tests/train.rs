@@ -17,7 +17,15 @@ use servelab_tinygpt::train::{checkpoint, measure};
 use servelab_tinygpt::{ByteTokenizer, CpuKernels, KvShape, TinyGptConfig, TinyGptExecutor, Weights};
 
 fn config() -> TinyGptConfig {
-    TinyGptConfig { width: 64, heads: 4, kv_heads: 2, hidden: 96, layers: 2, vocabulary: 270, ..TinyGptConfig::default() }
+    TinyGptConfig {
+        width: 64,
+        heads: 4,
+        kv_heads: 2,
+        hidden: 96,
+        layers: 2,
+        vocabulary: 270,
+        ..TinyGptConfig::default()
+    }
 }
 
 fn tokens(count: usize, seed: u32) -> Vec<u32> {
@@ -98,7 +106,11 @@ fn gradients_are_the_slopes_of_the_loss() {
             let ((low, below), (high, above)) = (at(-1e-2), at(1e-2));
             let slope = (above - below) / (high - low);
             let allowed = 1e-3 + 2e-2 * slope.abs();
-            assert!((slope - gradient[element]).abs() < allowed, "{name}[{element}]: {slope} against {}", gradient[element]);
+            assert!(
+                (slope - gradient[element]).abs() < allowed,
+                "{name}[{element}]: {slope} against {}",
+                gradient[element]
+            );
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::link::{Host, Link};
 use crate::palette::Scheme;
 use crate::study::Study;
 use crate::views::Sort;
+use crate::write::Write;
 use leptos::prelude::*;
 use servelab_spec::catalog::{Catalog, ParamInfo, PresetInfo};
 use servelab_spec::experiment::ControllerSpec;
@@ -41,6 +42,8 @@ pub(crate) struct App {
     pub look: Look,
     /// How new replicas start.
     pub cold: Cold,
+    /// The model that writes.
+    pub write: Write,
     /// Devices as measured, CPU first.
     pub devices: RwSignal<Vec<DeviceReport>>,
     /// Devices being measured.
@@ -291,6 +294,7 @@ impl App {
                 scores: RwSignal::new(false),
             },
             cold: Cold::new(),
+            write: Write::new(),
             devices: RwSignal::new(Vec::new()),
             measuring: RwSignal::new(Vec::new()),
             spoilt: StoredValue::new(Vec::new()),

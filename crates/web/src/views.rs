@@ -23,6 +23,7 @@ mod story;
 mod study;
 mod tenants;
 mod why;
+mod write;
 
 pub(crate) use results::Sort;
 
@@ -61,6 +62,7 @@ pub(crate) fn Page() -> impl IntoView {
             </div>
             <results::Results />
             <charts::Charts />
+            <write::Write />
             <cold::Cold />
             <study::Study />
             <devices::Devices />

@@ -2,13 +2,14 @@
 #![allow(clippy::print_stdout)]
 
 use clap::{Args, Parser, Subcommand};
+use servelab_tinygpt::shipped::{FileInfo, MANIFEST, Manifest, Model};
 use servelab_tinygpt::train::adamw::AdamW;
 use servelab_tinygpt::train::corpus::{Corpus, split};
 use servelab_tinygpt::train::schedule::Schedule;
 use servelab_tinygpt::train::trainer::{Settings, State};
 use servelab_tinygpt::train::{checkpoint, measure};
 use servelab_tinygpt::weights_file::Precision;
-use servelab_tinygpt::{BpeTokenizer, CpuKernels, KvShape, TinyGptConfig, TinyGptExecutor, Tokenizer, Weights};
+use servelab_tinygpt::{BpeTokenizer, CpuKernels, KvShape, TinyGptConfig, TinyGptExecutor, Tokenizer};
 use std::error::Error;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -35,12 +36,19 @@ enum Command {
     },
     /// Learns weights from the first nine tenths of a text; goes on where a checkpoint in the folder left off
     Learn(Learn),
-    /// Writes a checkpoint's weights in half precision
+    /// Writes a checkpoint's weights in half precision, the tokenizer and a manifest into a folder
     Export {
+        /// The text, whose last tenth says what the weights are worth
+        corpus: PathBuf,
         /// A checkpoint
         checkpoint: PathBuf,
-        /// Where the weights go
+        /// tokenizer.json
+        tokenizer: PathBuf,
+        /// The folder
         out: PathBuf,
+        /// Tokens of a window
+        #[arg(long, default_value_t = 256)]
+        length: usize,
     },
     /// Held-out loss of weights in bits per byte, on the last tenth of a text
     Measure {
@@ -140,39 +148,55 @@ fn run(command: Command) -> Result<(), Box<dyn Error>> {
             Ok(())
         }
         Command::Learn(learn) => learn_weights(&learn),
-        Command::Export { checkpoint, out } => {
-            let (state, _) = checkpoint::load(&read(&checkpoint)?)?;
-            let bytes = state.weights.to_safetensors(Precision::F16)?;
-            write(&out, &bytes)?;
-            println!("{} parameters, {} bytes, step {}", state.weights.config.parameters(), bytes.len(), state.step);
+        Command::Export { corpus, checkpoint, tokenizer, out, length } => {
+            let (state, settings) = checkpoint::load(&read(&checkpoint)?)?;
+            let weights = state.weights.to_safetensors(Precision::F16)?;
+            let tokenizer = read(&tokenizer)?;
+            // Measured as it is shipped: rounded.
+            let model = Model::from_files(&weights, &tokenizer)?;
+            let held_out_bits_per_byte = held_out(&model, &corpus, length)?;
+            let manifest = Manifest {
+                weights: FileInfo::of("tinygpt.safetensors", &weights),
+                tokenizer: FileInfo::of("tokenizer.json", &tokenizer),
+                held_out_bits_per_byte: (held_out_bits_per_byte * 1e4).round() / 1e4,
+                tokens_seen: state.step * (settings.batch * settings.length) as u64,
+            };
+            std::fs::create_dir_all(&out)?;
+            write(&out.join(&manifest.weights.file), &weights)?;
+            write(&out.join(&manifest.tokenizer.file), &tokenizer)?;
+            write(&out.join(MANIFEST), format!("{}\n", serde_json::to_string_pretty(&manifest)?).as_bytes())?;
+            println!("{} parameters, {} bytes, step {}", model.weights.config.parameters(), weights.len(), state.step);
             Ok(())
         }
         Command::Measure { corpus, weights, tokenizer, length } => {
-            let bytes = read(&weights)?;
-            let weights = match checkpoint::load(&bytes) {
-                Ok((state, _)) => state.weights,
-                Err(_) => Weights::from_safetensors(&bytes)?,
+            let (bytes, tokenizer) = (read(&weights)?, read(&tokenizer)?);
+            let bytes = match checkpoint::load(&bytes) {
+                Ok((state, _)) => state.weights.to_safetensors(Precision::F32)?,
+                Err(_) => bytes,
             };
-            let tokenizer = BpeTokenizer::from_json(&read(&tokenizer)?)?;
-            weights.suits(tokenizer.vocabulary())?;
-            let corpus = Corpus::new(&text(&corpus)?, &tokenizer, length)?;
-            let block_tokens = 16;
-            let shape = KvShape { blocks: measure::blocks(length, block_tokens), block_tokens };
-            let mut executor = TinyGptExecutor::new(CpuKernels::new(&weights), shape, None);
-            let total = corpus.held_out.len();
-            let bar = |done: usize| bar("held out", done as f64 / total as f64, "");
-            let loss = pollster::block_on(measure::held_out(&mut executor, &corpus.held_out, length, bar))?;
-            eprintln!();
-            let per_byte = loss.bits / corpus.held_out_bytes as f64;
-            println!(
-                "{per_byte:.4} bits per byte on {} held-out bytes ({} tokens, {:.4} bits each)",
-                corpus.held_out_bytes,
-                loss.tokens,
-                loss.bits / loss.tokens as f64
-            );
+            held_out(&Model::from_files(&bytes, &tokenizer)?, &corpus, length)?;
             Ok(())
         }
     }
+}
+
+/// Held-out loss, bits per byte; says so.
+fn held_out(model: &Model, corpus: &Path, length: usize) -> Result<f64, Box<dyn Error>> {
+    let corpus = Corpus::new(&text(corpus)?, model.tokenizer.as_ref(), length)?;
+    let block_tokens = 16;
+    let shape = KvShape { blocks: measure::blocks(length, block_tokens), block_tokens };
+    let mut executor = TinyGptExecutor::new(CpuKernels::new(&model.weights), shape, None);
+    let total = corpus.held_out.len();
+    let tell = |done: usize| bar("held out", done as f64 / total as f64);
+    let loss = pollster::block_on(measure::held_out(&mut executor, &corpus.held_out, length, tell))?;
+    let per_byte = loss.bits / corpus.held_out_bytes as f64;
+    println!(
+        "{per_byte:.4} bits per byte on {} held-out bytes ({} tokens, {:.4} bits each)",
+        corpus.held_out_bytes,
+        loss.tokens,
+        loss.bits / loss.tokens as f64
+    );
+    Ok(per_byte)
 }
 
 fn learn_weights(learn: &Learn) -> Result<(), Box<dyn Error>> {
@@ -222,13 +246,14 @@ fn learn_weights(learn: &Learn) -> Result<(), Box<dyn Error>> {
         let outcome = state.advance(&corpus, &settings, learn.threads)?;
         let loss = smooth.map_or(outcome.loss, |smooth| 0.98 * smooth + 0.02 * outcome.loss);
         smooth = Some(loss);
-        let speed = (state.step - since) as f64 * (settings.batch * settings.length) as f64 / began.elapsed().as_secs_f64();
+        let speed =
+            (state.step - since) as f64 * (settings.batch * settings.length) as f64 / began.elapsed().as_secs_f64();
         let left = (learn.steps - state.step) as f64 * (settings.batch * settings.length) as f64 / speed / 60.0;
         let line = format!(
             "step {} loss {loss:.3} norm {:.2} rate {:.1e}, {speed:.0} tokens/s, {left:.0} min left",
             state.step, outcome.norm, outcome.rate
         );
-        bar(&line, state.step as f64 / learn.steps as f64, "");
+        bar(&line, state.step as f64 / learn.steps as f64);
         let last = state.step == learn.steps;
         if state.step.is_multiple_of(learn.every) || last {
             let held_out = state.glance(&corpus.held_out, &settings, learn.threads) * bits_a_byte;
@@ -249,17 +274,18 @@ fn learn_weights(learn: &Learn) -> Result<(), Box<dyn Error>> {
 }
 
 /// A progress bar on a terminal; nothing elsewhere, where lines follow one another.
-fn bar(what: &str, share: f64, after: &str) {
+fn bar(what: &str, share: f64) {
     if !std::io::stderr().is_terminal() {
         return;
     }
     let full = (share.clamp(0.0, 1.0) * 30.0) as usize;
-    eprint!("\r[{}{}] {what}{after}\u{1b}[K", "#".repeat(full), ".".repeat(30 - full));
+    eprint!("\r[{}{}] {what}\u{1b}[K", "#".repeat(full), ".".repeat(30 - full));
     _ = std::io::stderr().flush();
 }
 
 fn text(path: &Path) -> Result<String, Box<dyn Error>> {
-    String::from_utf8(read(path)?).map_err(|error| format!("{}: {error}; accepted is UTF-8 text", path.display()).into())
+    String::from_utf8(read(path)?)
+        .map_err(|error| format!("{}: {error}; accepted is UTF-8 text", path.display()).into())
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Box<dyn Error>> {
@@ -269,5 +295,7 @@ fn read(path: &Path) -> Result<Vec<u8>, Box<dyn Error>> {
 /// Writes a file beside its place and moves it there, so that a crash leaves the old one.
 fn write(path: &Path, bytes: &[u8]) -> Result<(), Box<dyn Error>> {
     let part = path.with_extension("part");
-    std::fs::write(&part, bytes).and_then(|()| std::fs::rename(&part, path)).map_err(|error| format!("{}: {error}", path.display()).into())
+    std::fs::write(&part, bytes)
+        .and_then(|()| std::fs::rename(&part, path))
+        .map_err(|error| format!("{}: {error}", path.display()).into())
 }

@@ -87,7 +87,7 @@ mod tests {
         let start = (f64::from(weights.layers[1].up[5]), f64::from(weights.final_norm[3]));
         let zeros = || Weights::zeros(&config).expect("valid");
         let mut moments = Moments { first: zeros(), second: zeros() };
-        let gradients = [0.5, -0.25, 2.0, 0.0];
+        let gradients = [0.5f64, -0.25, 2.0, 0.0];
         for (step, &g) in (0..).zip(&gradients) {
             let mut gradient = zeros();
             gradient.layers[1].up[5] = g as f32;
