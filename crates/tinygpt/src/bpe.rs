@@ -24,13 +24,17 @@ pub enum BpeError {
         reason: String,
     },
     /// Bytes are missing from its alphabet, so that some texts would lose characters.
-    #[error("tokenizer.json: it has no token for byte {byte}; accepted is a byte-level BPE tokenizer, which has one for each of the 256")]
+    #[error(
+        "tokenizer.json: it has no token for byte {byte}; accepted is a byte-level BPE tokenizer, which has one for each of the 256"
+    )]
     NotByteLevel {
         /// The first byte without a token.
         byte: u8,
     },
     /// Token ids with gaps, or none.
-    #[error("tokenizer.json: its largest token id is {largest}, it has {tokens} tokens; accepted are ids 0 to tokens − 1")]
+    #[error(
+        "tokenizer.json: its largest token id is {largest}, it has {tokens} tokens; accepted are ids 0 to tokens − 1"
+    )]
     Ids {
         /// Largest id.
         largest: u32,
@@ -85,7 +89,10 @@ impl BpeTokenizer {
         use tokenizers::models::bpe::{BPE, BpeTrainer};
         let unreadable = |error: tokenizers::Error| BpeError::Unreadable { reason: error.to_string() };
         let level = ByteLevel::new(false, true, true);
-        let mut learner = tokenizers::TokenizerImpl::<BPE, tokenizers::NormalizerWrapper, ByteLevel, ByteLevel, ByteLevel>::new(BPE::default());
+        let mut learner =
+            tokenizers::TokenizerImpl::<BPE, tokenizers::NormalizerWrapper, ByteLevel, ByteLevel, ByteLevel>::new(
+                BPE::default(),
+            );
         learner.with_pre_tokenizer(Some(level)).with_decoder(Some(level));
         let mut trainer = BpeTrainer::builder()
             .vocab_size(vocabulary)

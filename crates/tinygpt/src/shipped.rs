@@ -186,7 +186,8 @@ mod tests {
             let info = |file: &str| FileInfo { file: file.into(), bytes: 1, sha256: String::new() };
             let (weights, tokenizer) = (info(file), info("tokenizer.json"));
             let manifest = Manifest { weights, tokenizer, held_out_bits_per_byte: 1.0, tokens_seen: 1 };
-            Manifest::from_json(&serde_json::to_vec(&manifest).expect("plain data")).map(|read| assert_eq!(read, manifest))
+            Manifest::from_json(&serde_json::to_vec(&manifest).expect("plain data"))
+                .map(|read| assert_eq!(read, manifest))
         };
         assert_eq!(manifest("a-1.safetensors"), Ok(()));
         for file in ["", "../a", "a/b", ".hidden", "https://a"] {

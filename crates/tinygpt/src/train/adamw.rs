@@ -35,7 +35,14 @@ pub struct Moments {
 
 impl AdamW {
     /// One update; `step` counts from 0. Returns the gradient's norm before clipping.
-    pub fn update(&self, weights: &mut Weights, moments: &mut Moments, gradient: &Weights, step: u64, rate: f64) -> f64 {
+    pub fn update(
+        &self,
+        weights: &mut Weights,
+        moments: &mut Moments,
+        gradient: &Weights,
+        step: u64,
+        rate: f64,
+    ) -> f64 {
         let squares = |tensor: &[f32]| tensor.iter().map(|&g| f64::from(g) * f64::from(g)).sum::<f64>();
         let norm = libm::sqrt(gradient.tensors().iter().map(|(_, tensor)| squares(tensor)).sum());
         let scale = if norm > self.clip { (self.clip / norm) as f32 } else { 1.0 };
@@ -47,7 +54,8 @@ impl AdamW {
         let (first, second) = (moments.first.tensors_mut(), moments.second.tensors_mut());
         let tensors = weights.tensors_mut().into_iter().zip(gradient.tensors()).zip(first.into_iter().zip(second));
         for ((weights, (name, gradient)), (first, second)) in tensors {
-            let keep = if name.ends_with("norm") || name == "embedding" { 1.0 } else { (1.0 - rate * self.decay) as f32 };
+            let keep =
+                if name.ends_with("norm") || name == "embedding" { 1.0 } else { (1.0 - rate * self.decay) as f32 };
             let moments = first.iter_mut().zip(second.iter_mut());
             for ((w, &g), (m, v)) in weights.iter_mut().zip(gradient).zip(moments) {
                 let g = g * scale;

@@ -176,4 +176,3 @@ impl Graph {
         out.permute([0, 3, 1, 2, 4]).reshape([sequences * length, kv_heads * group * head])
     }
 }
-

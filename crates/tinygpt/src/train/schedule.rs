@@ -35,7 +35,8 @@ mod tests {
     #[test]
     fn rises_linearly_and_falls_like_a_cosine() {
         let schedule = Schedule { peak: 2.0, floor: 0.1, warm_up: 10, steps: 110 };
-        let near = |step, rate: f64| assert!((schedule.rate(step) - rate).abs() < 1e-12, "{step}: {}", schedule.rate(step));
+        let near =
+            |step, rate: f64| assert!((schedule.rate(step) - rate).abs() < 1e-12, "{step}: {}", schedule.rate(step));
         near(0, 0.2);
         near(4, 1.0);
         near(9, 2.0);

@@ -135,7 +135,8 @@ impl State {
     /// [`measure`](super::measure) is slower, kinder to the model, and goes through the serving kernels.
     pub fn glance(&self, tokens: &[u32], settings: &Settings, threads: usize) -> f64 {
         let length = settings.length;
-        let windows: Vec<&[u32]> = (0..(tokens.len() - 1) / length).map(|i| &tokens[i * length..=(i + 1) * length]).collect();
+        let windows: Vec<&[u32]> =
+            (0..(tokens.len() - 1) / length).map(|i| &tokens[i * length..=(i + 1) * length]).collect();
         let share = windows.len().div_ceil(threads.max(1));
         let weights = &self.weights;
         let run = |windows: &[&[u32]]| {
@@ -177,11 +178,7 @@ fn gradients(weights: &Weights, settings: &Settings, step: u64, first: usize, pa
         loss += sum_of(&losses) / tokens;
         let backward = (losses.sum() * (1.0 / tokens) as f32).backward();
         let new = graph.gradients(backward);
-        sum = if sum.is_empty() {
-            new
-        } else {
-            sum.into_iter().zip(new).map(|(sum, new)| Some(sum? + new?)).collect()
-        };
+        sum = if sum.is_empty() { new } else { sum.into_iter().zip(new).map(|(sum, new)| Some(sum? + new?)).collect() };
     }
     let mut gradient = Weights::zeros(&weights.config).expect("the weights' own configuration");
     for (out, sum) in gradient.tensors_mut().into_iter().zip(sum) {
