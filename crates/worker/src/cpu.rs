@@ -18,7 +18,7 @@ const WEIGHTS_SEED: u64 = 0;
 /// KV blocks of the replica that writes, and its longest sequence, tokens: small enough that a visitor sees the pool fill and
 /// cached blocks being given away.
 const WRITER_BLOCKS: u32 = 96;
-const WRITER_CONTEXT: u32 = 768;
+const WRITER_CONTEXT: u32 = 512;
 
 const MEASURE_SECONDS: f64 = 0.2;
 const MEASURE_READINGS: u32 = 3;

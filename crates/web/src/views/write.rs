@@ -32,7 +32,7 @@ pub(super) fn Write() -> impl IntoView {
                                 }
                             }
                         >
-                            {text::WRITE_SHARED.map(|(name, _)| view! { <option value=name>{name}</option> })}
+                            {text::WRITE_SHARED.iter().map(|(name, _)| view! { <option value=*name>{*name}</option> }).collect_view()}
                         </select>
                     </span>
                     <textarea

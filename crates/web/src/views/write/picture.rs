@@ -22,7 +22,7 @@ pub(super) fn Picture() -> impl IntoView {
             <ol class="write-lines">
                 {move || (0..count.get()).map(|at| view! {
                     <li data-testid=format!("write-line-{at}") data-cached=move || line(at).and_then(|line| line.cached).map(|cached| cached.to_string())>
-                        <p class="write-text" aria-label=move || line(at).map(|line| line.text) inner_html=move || line(at).map(|line| chips(&line)).unwrap_or_default()></p>
+                        <p class="write-text" inner_html=move || line(at).map(|line| chips(&line)).unwrap_or_default()></p>
                         <p class="muted results-note">{move || line(at).map(|line| text::write_line(&line))}</p>
                     </li>
                 }).collect_view()}
