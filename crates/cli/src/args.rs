@@ -25,6 +25,8 @@ pub(crate) enum Command {
     Coldstart(ColdstartArgs),
     /// Which signal sees too much load coming, and how long before the first late user.
     Signals(SignalsArgs),
+    /// Let the trained model continue prompts, on one replica that keeps its cache from prompt to prompt.
+    Write(WriteArgs),
     /// Show what can be chosen.
     List(ListArgs),
     /// Print everything that can be chosen, as JSON.
@@ -181,6 +183,40 @@ pub(crate) struct RunArgs {
     /// Keep the record of a run with the real model in a file.
     #[arg(long, value_name = "FILE.json")]
     pub(crate) record: Option<PathBuf>,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct WriteArgs {
+    /// Prompts, one after the other; the later ones find in the cache what they share with the earlier.
+    #[arg(required = true)]
+    pub(crate) prompts: Vec<String>,
+    /// All prompts at once, in one batch.
+    #[arg(long)]
+    pub(crate) batch: bool,
+    /// Tokens to write for each prompt.
+    #[arg(long, value_name = "N", default_value_t = 60)]
+    pub(crate) max_tokens: u32,
+    /// 0 takes the likeliest token, 1 draws as the model says.
+    #[arg(long, value_name = "0-4", default_value_t = 0.8)]
+    pub(crate) temperature: f32,
+    /// Draw from the k likeliest tokens; 0 from all.
+    #[arg(long, value_name = "K", default_value_t = 40)]
+    pub(crate) top_k: u32,
+    /// Draw from the fewest tokens that hold this share of the probability.
+    #[arg(long, value_name = "P", default_value_t = 0.95)]
+    pub(crate) top_p: f32,
+    /// Seed of the draws.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Folder of the trained model.
+    #[arg(long, value_name = "DIR", default_value = "www/model")]
+    pub(crate) model: PathBuf,
+    /// Weights of your own, safetensors, instead; their tokenizer goes with them.
+    #[arg(long, value_name = "FILE", requires = "tokenizer")]
+    pub(crate) weights: Option<PathBuf>,
+    /// Their tokenizer.json.
+    #[arg(long, value_name = "FILE", requires = "weights")]
+    pub(crate) tokenizer: Option<PathBuf>,
 }
 
 #[derive(ClapArgs)]

@@ -15,6 +15,7 @@
 //! | [`table`] | text tables |
 //! | [`list`] | what can be chosen |
 //! | [`model`] | runs with the real model, behind the feature `tinygpt` |
+//! | [`mod@write`] | the trained model continues prompts, behind the same feature |
 //!
 //! Exit status: 0 done; 1 the run or a file failed; 2 the request can not be met as it was put (unknown name, value out of range).
 
@@ -32,6 +33,7 @@ mod spread;
 mod summary;
 mod sweep;
 mod table;
+mod write;
 
 use args::{Args, Command};
 use clap::Parser;
@@ -73,6 +75,7 @@ fn main() -> ExitCode {
         Command::Knee(args) => knee::knee(&args, &mut out),
         Command::Coldstart(args) => coldstart::coldstart(&args, &mut out),
         Command::Signals(args) => signals::command(&args, &mut out),
+        Command::Write(args) => write::write(&args, &mut out),
         Command::List(args) => list::list(&args, &mut out),
         Command::Catalog => list::catalog(&mut out),
     };

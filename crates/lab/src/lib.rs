@@ -18,6 +18,7 @@
 //! | [`configuration`] | a policy as its project's own configuration |
 //! | [`startup`] | a cold start: its stages from settings, what its probes make of it, what weights take at least |
 //! | [`signals`] | which signal sees too much load coming, and how long before |
+//! | [`writing`] | one replica that writes text, step by step |
 //! | [`stats`], [`fit`], [`words`] | quantiles and intervals, least squares, numbers in words |
 
 pub mod calibrate;
@@ -41,6 +42,7 @@ pub mod startup;
 pub mod stats;
 pub mod sweep;
 pub mod words;
+pub mod writing;
 
 pub use error::RunError;
 pub use session::{Progress, Session, run_priced};

@@ -13,6 +13,7 @@
 //! | [`coldstart`] | a cold start stage by stage, and what weights take at least |
 //! | [`catalog`] | [`Catalog`]: policies, presets and parameters with units, ranges and words |
 //! | [`frame`] | [`frame::Frame`]: one picture of the fleet at one instant |
+//! | [`writing`] | prompts for the model that writes, and what it shows while it works |
 //! | [`protocol`] | messages between the page and its workers |
 //!
 //! This crate depends on nothing of ours, so the page can use it and stay small.
@@ -31,6 +32,7 @@ pub mod report;
 pub mod signals;
 pub mod sweep;
 pub mod validate;
+pub mod writing;
 
 pub use catalog::Catalog;
 pub use experiment::Spec;

@@ -9,6 +9,7 @@ use crate::knee::{KneeChartRequest, KneeReport, KneeSpec, KneeTrial};
 use crate::report::Report;
 use crate::signals::SignalsReport;
 use crate::sweep::{CellReport, Figure, SweepReport, SweepSpec};
+use crate::writing::{WriteRequest, WriterModel, Written};
 use serde::{Deserialize, Serialize};
 
 /// Page to worker. `run` numbers are chosen by the page and never reused.
@@ -131,6 +132,20 @@ pub enum ToWorker {
         /// What to draw.
         chart: KneeChartRequest,
     },
+    /// Let a model continue prompts, on a replica that keeps its cache; an earlier request is dropped. The first one loads the model.
+    Write {
+        /// Number, as of a run.
+        run: u32,
+        /// What is asked.
+        request: Box<WriteRequest>,
+    },
+    /// Take another model to write with; the replica is empty afterwards.
+    WriterModel {
+        /// Number, as of a run.
+        run: u32,
+        /// Addresses of the visitor's own files; absent for the model that comes with the page.
+        files: Option<WriterFiles>,
+    },
     /// Measure the devices side by side.
     Measure {
         /// Software adapters count too.
@@ -245,11 +260,43 @@ pub enum FromWorker {
         /// The table.
         report: Box<SignalsReport>,
     },
+    /// Files of the model that writes are on their way.
+    WriterLoading {
+        /// Number it was asked for with.
+        run: u32,
+        /// Bytes that have come.
+        received: f64,
+        /// Bytes in all, where that is known.
+        total: Option<f64>,
+    },
+    /// The model that writes is ready.
+    WriterModel {
+        /// Number it was asked for with.
+        run: u32,
+        /// Which, and where.
+        model: Box<WriterModel>,
+    },
+    /// A step of writing is done; the last one says so.
+    Written {
+        /// Number it was asked for with.
+        run: u32,
+        /// The replica after the step.
+        written: Box<Written>,
+    },
     /// The devices, measured side by side.
     Measured {
         /// One entry per device tried.
         devices: Vec<DeviceReport>,
     },
+}
+
+/// A model of the visitor's own, by addresses that the worker can fetch (`blob:` addresses of files opened on the page).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WriterFiles {
+    /// Weights, safetensors.
+    pub weights: String,
+    /// The `tokenizer.json` that goes with them.
+    pub tokenizer: String,
 }
 
 /// What to draw.

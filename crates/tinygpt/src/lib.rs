@@ -4,7 +4,11 @@
 //! |---|---|
 //! | [`config`] | [`TinyGptConfig`]: the network's shape |
 //! | [`weights`] | [`Weights`]: plain f32 slices, random from a seed |
+//! | [`weights_file`] | weights in a safetensors file, and what is checked on reading one |
 //! | [`tokenizer`] | [`Tokenizer`] and the byte tokenizer |
+//! | `bpe`, feature `bpe` | subword tokens |
+//! | `shipped`, feature `bpe` | the trained model's files and what is checked on opening them |
+//! | `train`, feature `train` | the trainer: autodiff, AdamW, held-out loss |
 //! | [`rope`] | rotary angles |
 //! | [`kv`] | [`KvCache`]: one replica's paged tensors |
 //! | [`batch`] | a step plan, checked and laid out in rows |
@@ -18,6 +22,8 @@
 
 pub mod batch;
 pub mod bench;
+#[cfg(feature = "bpe")]
+pub mod bpe;
 pub mod config;
 #[cfg(feature = "flex")]
 pub mod cpu;
@@ -29,10 +35,17 @@ pub mod kv;
 pub mod portable;
 pub mod rope;
 pub mod sampling;
+#[cfg(feature = "bpe")]
+pub mod shipped;
 pub mod tokenizer;
+#[cfg(feature = "train")]
+pub mod train;
 pub mod weights;
+pub mod weights_file;
 
 pub use batch::Batch;
+#[cfg(feature = "bpe")]
+pub use bpe::{BpeError, BpeTokenizer};
 pub use config::{ConfigError, TinyGptConfig};
 #[cfg(feature = "flex")]
 pub use cpu::CpuKernels;
@@ -42,3 +55,4 @@ pub use kv::{KvCache, KvShape};
 pub use portable::Portable;
 pub use tokenizer::{ByteTokenizer, Tokenizer};
 pub use weights::Weights;
+pub use weights_file::WeightsError;

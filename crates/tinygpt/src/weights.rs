@@ -85,6 +85,77 @@ impl Weights {
         })
     }
 
+    /// All zeros.
+    ///
+    /// # Errors
+    /// [`ConfigError`] when the configuration is not valid.
+    pub fn zeros(config: &TinyGptConfig) -> Result<Self, ConfigError> {
+        config.validate()?;
+        let (width, hidden, kv) = (config.width, config.hidden, config.kv_width());
+        let layer = LayerWeights {
+            attention_norm: vec![0.0; width],
+            query: vec![0.0; width * width],
+            key: vec![0.0; width * kv],
+            value: vec![0.0; width * kv],
+            output: vec![0.0; width * width],
+            feed_forward_norm: vec![0.0; width],
+            gate: vec![0.0; width * hidden],
+            up: vec![0.0; width * hidden],
+            down: vec![0.0; hidden * width],
+        };
+        Ok(Weights {
+            config: config.clone(),
+            embedding: vec![0.0; config.vocabulary * width],
+            layers: vec![layer; config.layers],
+            final_norm: vec![0.0; width],
+            head: vec![0.0; width * config.vocabulary],
+        })
+    }
+
+    /// Every tensor's name and shape, in the order of [`tensors`](Self::tensors).
+    pub fn shapes(config: &TinyGptConfig) -> Vec<(String, Vec<usize>)> {
+        let (width, hidden, kv) = (config.width, config.hidden, config.kv_width());
+        let mut all = vec![("embedding".into(), vec![config.vocabulary, width])];
+        for index in 0..config.layers {
+            let named: [(&str, Vec<usize>); 9] = [
+                ("attention_norm", vec![width]),
+                ("query", vec![width, width]),
+                ("key", vec![width, kv]),
+                ("value", vec![width, kv]),
+                ("output", vec![width, width]),
+                ("feed_forward_norm", vec![width]),
+                ("gate", vec![width, hidden]),
+                ("up", vec![width, hidden]),
+                ("down", vec![hidden, width]),
+            ];
+            all.extend(named.map(|(name, shape)| (format!("layers.{index}.{name}"), shape)));
+        }
+        all.push(("final_norm".into(), vec![width]));
+        all.push(("head".into(), vec![width, config.vocabulary]));
+        all
+    }
+
+    /// Every tensor, to change it, in the order of [`tensors`](Self::tensors).
+    pub fn tensors_mut(&mut self) -> Vec<&mut [f32]> {
+        let mut all: Vec<&mut [f32]> = vec![&mut self.embedding];
+        for layer in &mut self.layers {
+            all.extend([
+                layer.attention_norm.as_mut_slice(),
+                &mut layer.query,
+                &mut layer.key,
+                &mut layer.value,
+                &mut layer.output,
+                &mut layer.feed_forward_norm,
+                &mut layer.gate,
+                &mut layer.up,
+                &mut layer.down,
+            ]);
+        }
+        all.push(&mut self.final_norm);
+        all.push(&mut self.head);
+        all
+    }
+
     /// Every tensor with its name, in a fixed order.
     pub fn tensors(&self) -> Vec<(String, &[f32])> {
         let mut all: Vec<(String, &[f32])> = vec![("embedding".into(), &self.embedding)];

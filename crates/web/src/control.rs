@@ -2,7 +2,7 @@
 
 use crate::link::{Event, Host, Link};
 use crate::state::{App, Failure, Links, Phase, Progress, Story};
-use crate::{address, env, playback, text};
+use crate::{address, env, playback, text, write};
 use leptos::prelude::*;
 use servelab_spec::catalog::{Catalog, PresetInfo};
 use servelab_spec::experiment::{DeviceChoice, ExecutionMode};
@@ -208,7 +208,12 @@ fn listen(app: App, host: Host, message: FromWorker) {
         FromWorker::ColdStart { run, answer } => app.cold.answered(run, *answer),
         FromWorker::Signals { run, report } => app.foresight.answered(run, *report),
         FromWorker::Failed { run, message, .. }
-            if app.cold.refused(run, &message) || app.foresight.refused(run, &message) => {}
+            if app.cold.refused(run, &message)
+                || app.foresight.refused(run, &message)
+                || app.write.refused(run, &message) => {}
+        FromWorker::WriterLoading { run, received, total } => app.write.came(run, received, total),
+        FromWorker::WriterModel { run, model } => app.write.ready(run, *model),
+        FromWorker::Written { run, written } => write::came(app, run, *written),
         FromWorker::Failed { run, message, field } if run == current => {
             if host == Host::Gpu && field.is_none() {
                 retry_on_cpu(app, &message);

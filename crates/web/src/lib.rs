@@ -14,6 +14,7 @@
 //! | `settings` | reading and setting one value of the draft |
 //! | `stage` | the fleet, drawn: cards, lanes, block grids, travelling pills |
 //! | `study` | sweeps and knees: many runs over workers of their own |
+//! | `write` | asking the model that writes, playing its steps |
 //! | `views` | everything else on the screen |
 //!
 //! State flows one way: workers answer, `control` and `playback` write signals, views read them. Heavy pictures (pills, block
@@ -36,6 +37,7 @@ mod state;
 mod study;
 mod text;
 mod views;
+mod write;
 
 /// Mounts the page.
 pub fn start() {

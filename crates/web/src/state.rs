@@ -9,6 +9,7 @@ use crate::link::{Host, Link};
 use crate::palette::Scheme;
 use crate::study::Study;
 use crate::views::Sort;
+use crate::write::Write;
 use leptos::prelude::*;
 use servelab_spec::catalog::{Catalog, ParamInfo, PresetInfo};
 use servelab_spec::experiment::ControllerSpec;
@@ -45,6 +46,8 @@ pub(crate) struct App {
     pub cold: Cold,
     /// Which signal sees too much load coming.
     pub foresight: Foresight,
+    /// The model that writes.
+    pub write: Write,
     /// Devices as measured, CPU first.
     pub devices: RwSignal<Vec<DeviceReport>>,
     /// Devices being measured.
@@ -296,6 +299,7 @@ impl App {
             },
             cold: Cold::new(),
             foresight: Foresight::new(),
+            write: Write::new(),
             devices: RwSignal::new(Vec::new()),
             measuring: RwSignal::new(Vec::new()),
             spoilt: StoredValue::new(Vec::new()),

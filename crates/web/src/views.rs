@@ -24,6 +24,7 @@ mod story;
 mod study;
 mod tenants;
 mod why;
+mod write;
 
 pub(crate) use results::Sort;
 
@@ -63,6 +64,7 @@ pub(crate) fn Page() -> impl IntoView {
             <results::Results />
             <charts::Charts />
             <foresight::Foresight />
+            <write::Write />
             <cold::Cold />
             <study::Study />
             <devices::Devices />

@@ -29,6 +29,31 @@ extern "C" {
     #[wasm_bindgen(method, getter)]
     fn port2(this: &MessageChannel) -> Port;
 
+    #[wasm_bindgen(js_name = fetch)]
+    fn fetch_address(address: &str) -> Promise;
+
+    type Answer;
+    #[wasm_bindgen(method, getter)]
+    fn ok(this: &Answer) -> bool;
+    #[wasm_bindgen(method, getter)]
+    fn status(this: &Answer) -> u16;
+    #[wasm_bindgen(method, getter)]
+    fn body(this: &Answer) -> Option<Body>;
+
+    type Body;
+    #[wasm_bindgen(method, js_name = getReader)]
+    fn reader(this: &Body) -> Reader;
+
+    type Reader;
+    #[wasm_bindgen(method)]
+    fn read(this: &Reader) -> Promise;
+
+    type Piece;
+    #[wasm_bindgen(method, getter)]
+    fn done(this: &Piece) -> bool;
+    #[wasm_bindgen(method, getter)]
+    fn value(this: &Piece) -> js_sys::Uint8Array;
+
     type Port;
     #[wasm_bindgen(method, setter, js_name = onmessage)]
     fn set_onmessage(this: &Port, callback: Option<&js_sys::Function>);
@@ -131,6 +156,39 @@ impl Turns {
 pub async fn sleep(ms: f64) {
     let promise = Promise::new(&mut |resolve, _| set_timeout(&resolve, ms));
     let _ = JsFuture::from(promise).await;
+}
+
+/// Most bytes that are fetched: far more than any model that a tab could run.
+const MOST_BYTES: usize = 1 << 30;
+
+/// Fetches a file; `loading` is told of bytes as they come.
+///
+/// # Errors
+/// A sentence with the address in it.
+pub async fn fetch(address: &str, loading: &mut dyn FnMut(f64, Option<f64>)) -> Result<Vec<u8>, String> {
+    let said = |error: JsValue| {
+        let error = error.dyn_ref::<js_sys::Error>().map_or_else(String::new, |error| error.message().into());
+        format!("{address} can not be fetched: {error}")
+    };
+    let answer: Answer = JsFuture::from(fetch_address(address)).await.map_err(said)?.unchecked_into();
+    if !answer.ok() {
+        return Err(format!("{address} can not be fetched: status {}", answer.status()));
+    }
+    let mut content = Vec::new();
+    let Some(body) = answer.body() else { return Ok(content) };
+    let reader = body.reader();
+    loop {
+        let piece: Piece = JsFuture::from(reader.read()).await.map_err(said)?.unchecked_into();
+        if piece.done() {
+            return Ok(content);
+        }
+        let bytes = piece.value().to_vec();
+        if content.len() + bytes.len() > MOST_BYTES {
+            return Err(format!("{address} is longer than {MOST_BYTES} bytes"));
+        }
+        content.extend_from_slice(&bytes);
+        loading(content.len() as f64, None);
+    }
 }
 
 fn scope() -> DedicatedWorkerGlobalScope {

@@ -1,9 +1,13 @@
 //! TinyGPT on the CPU.
 
-use crate::devices::{Devices, OpenError, Opened};
+mod files;
+
+use crate::devices::{Devices, OpenError, Opened, Scribe};
+use servelab_engine::Executor;
 use servelab_spec::Spec;
 use servelab_spec::experiment::ModelChoice;
-use servelab_spec::protocol::DeviceReport;
+use servelab_spec::protocol::{DeviceReport, WriterFiles};
+use servelab_spec::writing::WriterModel;
 use servelab_tinygpt::bench::{BenchOptions, bench};
 use servelab_tinygpt::{CpuKernels, KvShape, TinyGptConfig, TinyGptExecutor, Weights};
 
@@ -11,6 +15,11 @@ use servelab_tinygpt::{CpuKernels, KvShape, TinyGptConfig, TinyGptExecutor, Weig
 const WEIGHTS_SEED: u64 = 0;
 
 /// Seconds spent on each number of the side-by-side measurement, and readings of each: about a second for all.
+/// KV blocks of the replica that writes, and its longest sequence, tokens: small enough that a visitor sees the pool fill and
+/// cached blocks being given away.
+const WRITER_BLOCKS: u32 = 96;
+const WRITER_CONTEXT: u32 = 512;
+
 const MEASURE_SECONDS: f64 = 0.2;
 const MEASURE_READINGS: u32 = 3;
 
@@ -63,6 +72,30 @@ impl Devices for Cpu {
         let shape = executor.shape();
         executor.reset(shape);
         self.kept = self.open.take().map(|model| (model, executor));
+    }
+
+    async fn open_writer(
+        &mut self,
+        files: Option<&WriterFiles>,
+        loading: &mut dyn FnMut(f64, Option<f64>),
+    ) -> Result<Scribe<Self::Executor>, OpenError> {
+        let (model, notice) = match files {
+            // Of files that somebody chose, whatever is wrong is said; nothing takes their place.
+            Some(files) => {
+                let own = files::own(files, loading).await;
+                (own.map_err(|message| OpenError { message, field: None })?, None)
+            }
+            None => files::shipped(loading).await,
+        };
+        let config = &model.weights.config;
+        let name = format!("{:.1} million parameters, {} tokens", config.parameters() as f64 / 1e6, config.vocabulary);
+        let context = WRITER_CONTEXT.min(config.context as u32);
+        let shape = KvShape { blocks: WRITER_BLOCKS, ..KvShape::default() };
+        let clock = self.clock;
+        let executor = TinyGptExecutor::new(CpuKernels::new(&model.weights), shape, Some(Box::new(clock)));
+        let model_words = WriterModel { name, device: executor.device(), context, notice };
+        let codec = Box::new(files::Text(model.tokenizer));
+        Ok(Scribe { executor, codec, model: model_words, blocks: WRITER_BLOCKS })
     }
 
     async fn measure(&mut self, _: bool) -> Vec<DeviceReport> {

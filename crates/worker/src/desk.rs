@@ -5,9 +5,12 @@
 //! W3: messages about other runs are answered by nothing.
 //! W4: a cell or a trial that was asked for is answered exactly once: with its numbers, with nothing in their place when it was cancelled or
 //! another took its place, or with `Failed`. It goes before a run, which waits and stays as it is.
+//! W5: a request to write is answered by a picture after each step, the last of which says that it is done, or by `Failed`; nothing comes after
+//! another has taken its place. It goes before runs, cells and trials: somebody reads along.
 //! Tests: `tests/desk.rs`.
 
 mod jobs;
+mod writing;
 
 use crate::devices::{Devices, Opened};
 use jobs::Job;
@@ -21,6 +24,7 @@ use servelab_lab::{Progress, RunError, Session, catalog, chart};
 use servelab_spec::Spec;
 use servelab_spec::frame::Frame;
 use servelab_spec::protocol::{FromWorker, RequestStory, ToWorker};
+use writing::Writing;
 
 /// Wall time of a slice, ms: short enough that a frame asked for meanwhile comes within two animation frames, long
 /// enough that yielding costs nothing beside it.
@@ -41,6 +45,7 @@ pub struct Desk<D: Devices> {
     clock: Clock,
     run: Option<Run<D::Executor>>,
     job: Option<Job>,
+    writing: Writing<D::Executor>,
 }
 
 struct Run<E> {
@@ -66,7 +71,7 @@ enum State {
 impl<D: Devices> Desk<D> {
     /// A desk with nothing on it.
     pub fn new(devices: D, clock: Clock) -> Self {
-        Desk { devices, clock, run: None, job: None }
+        Desk { devices, clock, run: None, job: None, writing: Writing::default() }
     }
 
     /// What a worker says first.
@@ -76,7 +81,7 @@ impl<D: Devices> Desk<D> {
 
     /// There is something to work on.
     pub fn busy(&self) -> bool {
-        self.job.is_some() || self.running()
+        self.job.is_some() || self.running() || self.writing.busy()
     }
 
     fn running(&self) -> bool {
@@ -90,6 +95,9 @@ impl<D: Devices> Desk<D> {
             ToWorker::Cancel { run } => {
                 if let Some(job) = self.job.take_if(|job| job.run == run) {
                     say(job.dropped());
+                    return;
+                }
+                if self.writing.cancel(run, say) {
                     return;
                 }
                 if let Some(open) = self.open_run(run).filter(|open| open.state != State::Ended) {
@@ -156,6 +164,8 @@ impl<D: Devices> Desk<D> {
                 Ok(drawn) => say(FromWorker::Chart { run, chart: Box::new(drawn) }),
                 Err(error) => say(failed(run, &error.into())),
             },
+            ToWorker::Write { run, request } => self.writing.ask(run, *request, say),
+            ToWorker::WriterModel { run, files } => self.writing.choose(run, files),
             ToWorker::Measure { allow_software } => {
                 let devices = self.devices.measure(allow_software).await;
                 say(FromWorker::Measured { devices });
@@ -163,8 +173,12 @@ impl<D: Devices> Desk<D> {
         }
     }
 
-    /// Works for one slice: on the cell or trial, else on the run, or takes one step towards it.
+    /// Works for one slice: on what is to be written, else on the cell or trial, else on the run, or takes one step towards it.
     pub async fn work(&mut self, say: &mut dyn FnMut(FromWorker)) {
+        if self.writing.busy() {
+            self.writing.work(&mut self.devices, say).await;
+            return;
+        }
         if let Some(job) = &mut self.job {
             let answer = match job.slice(self.clock, say) {
                 Ok(None) => return,

@@ -1,8 +1,10 @@
 //! Who computes steps in a worker.
 
 use servelab_engine::{ExecuteError, Executor, StepOutput, StepPlan};
+use servelab_lab::writing::Codec;
 use servelab_spec::Spec;
-use servelab_spec::protocol::DeviceReport;
+use servelab_spec::protocol::{DeviceReport, WriterFiles};
+use servelab_spec::writing::WriterModel;
 use std::future::Future;
 
 /// The devices of a worker.
@@ -21,6 +23,20 @@ pub trait Devices {
         drop(executor);
     }
 
+    /// Readies a model that writes text: the visitor's own files, or the one that comes with the page. `loading` is told of bytes that have
+    /// come and of how many there are.
+    ///
+    /// # Errors
+    /// [`OpenError`] when there is no such model here, or the visitor's files are no model.
+    fn open_writer(
+        &mut self,
+        files: Option<&WriterFiles>,
+        loading: &mut dyn FnMut(f64, Option<f64>),
+    ) -> impl Future<Output = Result<Scribe<Self::Executor>, OpenError>> {
+        _ = (files, loading);
+        async { Err(OpenError { message: "this worker has no model that writes".into(), field: None }) }
+    }
+
     /// Measures every device of this worker. One that cannot be used is reported with its error and not left out.
     fn measure(&mut self, allow_software: bool) -> impl Future<Output = Vec<DeviceReport>>;
 }
@@ -32,6 +48,18 @@ pub struct Opened<E> {
     pub executor: E,
     /// Why it is another device than the spec asked for, when it is.
     pub fallback: Option<String>,
+}
+
+/// A model that writes, ready.
+pub struct Scribe<E> {
+    /// What computes the steps.
+    pub executor: E,
+    /// From text to tokens and back.
+    pub codec: Box<dyn Codec>,
+    /// In words.
+    pub model: WriterModel,
+    /// KV blocks of its replica.
+    pub blocks: u32,
 }
 
 /// A device that cannot be had; its text is shown to the visitor.

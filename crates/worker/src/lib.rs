@@ -18,4 +18,4 @@ pub mod desk;
 pub mod devices;
 
 pub use desk::Desk;
-pub use devices::{Devices, OpenError, Opened, Priced};
+pub use devices::{Devices, OpenError, Opened, Priced, Scribe};

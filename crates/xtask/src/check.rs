@@ -27,8 +27,8 @@ const NOT_YET: &[&str] = &[];
 pub(crate) const HOST_CRATES: [&str; 10] =
     ["spec", "engine", "workload", "fleet", "lab", "tinygpt", "cli", "worker", "web", "xtask"];
 
-/// What they do not do by themselves: live runs on a terminal.
-pub(crate) const HOST_FEATURES: &str = "servelab-cli/tinygpt";
+/// What they do not do by themselves: live runs on a terminal, and learning.
+pub(crate) const HOST_FEATURES: &str = "servelab-cli/tinygpt,servelab-tinygpt/train";
 
 /// Options of `test`.
 #[derive(clap::Args, Default)]
