@@ -11,6 +11,7 @@
 //! | [`sweep`] | [`sweep::SweepSpec`]: an experiment at every value of one or two settings; its report |
 //! | [`knee`] | the highest rate at which limits are kept, and how it was found |
 //! | [`coldstart`] | a cold start stage by stage, and what weights take at least |
+//! | [`traffic`] | formats of recorded traffic, and what reading it found |
 //! | [`catalog`] | [`Catalog`]: policies, presets and parameters with units, ranges and words |
 //! | [`frame`] | [`frame::Frame`]: one picture of the fleet at one instant |
 //! | [`protocol`] | messages between the page and its workers |
@@ -29,6 +30,7 @@ pub mod patch;
 pub mod protocol;
 pub mod report;
 pub mod sweep;
+pub mod traffic;
 pub mod validate;
 
 pub use catalog::Catalog;

@@ -53,6 +53,11 @@ pub fn mean_request(spec: &WorkloadSpec) -> MeanRequest {
             prompt_tokens: middle(w.system_min, w.system_max) + middle(w.user_min, w.user_max),
             output_tokens: middle(w.output_min, w.output_max),
         },
+        // Of the trace as it is, which is not a distribution but all there is.
+        WorkloadSpec::Trace(w) => {
+            let (prompt_tokens, output_tokens) = crate::source::replay::mean_lengths(w);
+            MeanRequest { prompt_tokens, output_tokens }
+        }
         WorkloadSpec::LongShort(w) => MeanRequest {
             prompt_tokens: w.long_share * middle(w.document_min, w.document_max) + middle(w.user_min, w.user_max),
             output_tokens: middle(w.output_min, w.output_max),

@@ -6,6 +6,7 @@ mod check;
 mod demand;
 mod long_short;
 pub mod multi_tenant;
+pub(crate) mod replay;
 mod schedule;
 mod sessions;
 
@@ -15,6 +16,7 @@ use book::BookTrace;
 use demand::Demand;
 use long_short::LongShort;
 use multi_tenant::MultiTenant;
+use replay::Replay;
 use serde::{Deserialize, Serialize};
 use servelab_engine::Nanos;
 use servelab_spec::experiment::WorkloadSpec;
@@ -60,11 +62,12 @@ enum Kind {
     AgentTree(AgentTree),
     LongShort(LongShort),
     Demand(Demand),
+    Replay(Replay),
 }
 
 impl Source {
     /// The source of `spec`. `rate_per_s` is the arrival rate with its unit already resolved; the fixed trace ignores it,
-    /// and the seed as well.
+    /// and the seed as well; a recorded trace, which must be on the shelf ([`crate::trace::shelf`]), ignores the rate.
     ///
     /// # Errors
     /// [`SpecError`] naming the field that can not be used.
@@ -81,6 +84,7 @@ impl Source {
             WorkloadSpec::AgentTree(sizes) => Kind::AgentTree(AgentTree::new(sizes, seed, block_tokens, rate_per_s)?),
             WorkloadSpec::LongShort(sizes) => Kind::LongShort(LongShort::new(sizes, seed, block_tokens, rate_per_s)?),
             WorkloadSpec::Demand(sizes) => Kind::Demand(Demand::new(sizes, seed, block_tokens, rate_per_s)?),
+            WorkloadSpec::Trace(changes) => Kind::Replay(Replay::new(changes, seed, block_tokens)?),
         };
         Ok(Source { spec: spec.clone(), seed, block_tokens, rate_per_s, kind })
     }
@@ -93,6 +97,7 @@ impl Source {
             Kind::AgentTree(tasks) => tasks,
             Kind::LongShort(questions) => questions,
             Kind::Demand(demand) => demand,
+            Kind::Replay(trace) => trace,
         }
     }
 
@@ -104,12 +109,16 @@ impl Source {
             Kind::AgentTree(tasks) => tasks,
             Kind::LongShort(questions) => questions,
             Kind::Demand(demand) => demand,
+            Kind::Replay(trace) => trace,
         }
     }
 
     /// Names of the tenants, by index.
     pub fn tenant_names(&self) -> Vec<String> {
-        (0..self.tenants()).map(crate::population::name).collect()
+        match &self.kind {
+            Kind::Replay(trace) => trace.tenant_names(),
+            _ => (0..self.tenants()).map(crate::population::name).collect(),
+        }
     }
 
     /// The prompt of request `index` as text, bytes that are no text shown as `\xNN`; `None` past the end or where there are no
@@ -245,7 +254,9 @@ mod tests {
             assert_eq!(Request { arrival: seventh.arrival, ..again }, seventh);
             assert!(source.request_again(source.total()).is_none());
             let prompt = source.request_again(0).unwrap().prompt;
-            assert!(source.prompt_text(0).unwrap().len() >= prompt.len as usize);
+            // A trace has keys and no text.
+            let text = source.prompt_text(0).map(|text| text.len());
+            assert!(text.map_or(spec.kind() == "trace", |len| len >= prompt.len as usize));
             assert_eq!(source.tenants(), spec.tenants());
         }
     }
