@@ -12,6 +12,7 @@
 //! | [`output`] | files that results go to |
 //! | [`summary`] | a report as a person reads it |
 //! | [`table`] | text tables |
+//! | [`trace`] | recorded traffic: looked at, and replayed |
 //! | [`list`] | what can be chosen |
 //! | [`model`] | runs with the real model, behind the feature `tinygpt` |
 //!
@@ -30,6 +31,7 @@ mod spread;
 mod summary;
 mod sweep;
 mod table;
+mod trace;
 
 use args::{Args, Command};
 use clap::Parser;
@@ -70,6 +72,8 @@ fn main() -> ExitCode {
         Command::Merge(args) => merge::merge(&args, &mut out),
         Command::Knee(args) => knee::knee(&args, &mut out),
         Command::Coldstart(args) => coldstart::coldstart(&args, &mut out),
+        Command::Inspect(args) => trace::inspect(&args, &mut out),
+        Command::Replay(args) => trace::replay(&args, &mut out),
         Command::List(args) => list::list(&args, &mut out),
         Command::Catalog => list::catalog(&mut out),
     };

@@ -155,6 +155,22 @@ impl Trace {
         }
     }
 
+    /// The same as numbers from 0 to [`Trace::blocks`], which name blocks within this trace.
+    pub fn blocks_of(&self, row: &Row, out: &mut Vec<u32>) {
+        out.clear();
+        if let Chain::Keys(node) = row.chain {
+            self.tree.nodes(node, out);
+        }
+    }
+
+    /// Tokens that a row's prompt shares by the name of its beginning, which is that one; `None` where it has none.
+    pub fn prefix_of(&self, row: &Row) -> Option<(u32, u32)> {
+        match row.chain {
+            Chain::Prefix(prefix) => self.prefixes.get(prefix as usize).map(|of| (prefix, of.tokens)),
+            _ => None,
+        }
+    }
+
     fn digest_of(&self) -> u64 {
         let word = |state, value: u64| mix(state, value);
         let mut state = word(word(0x7472_6163, self.format as u64), u64::from(self.block_tokens));

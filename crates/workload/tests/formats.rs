@@ -72,7 +72,10 @@ fn mooncake() {
 fn qwen() {
     let reading = read(QWEN);
     let trace = &reading.trace;
-    assert_eq!((trace.format(), trace.block_tokens(), trace.groups()), (TraceFormat::Qwen, 16, &["text".into(), "search".into()][..]));
+    assert_eq!(
+        (trace.format(), trace.block_tokens(), trace.groups()),
+        (TraceFormat::Qwen, 16, &["text".into(), "search".into()][..])
+    );
     assert_eq!(rows(&reading), [(0, 40, 20), (386, 33, 5), (9136, 75, 8), (9886, 16, 2), (18886, 110, 3)]);
     // Turns of one conversation follow their parents; a parent that the file does not have begins one.
     let sessions: Vec<Option<u32>> = trace.rows().iter().map(|row| row.session).collect();
@@ -134,7 +137,10 @@ fn vllm_results_one_after_the_other() {
 fn otel_spans_in_batches_and_alone() {
     let reading = read(OTEL);
     let trace = &reading.trace;
-    assert_eq!((trace.format(), trace.sessions(), trace.groups()), (TraceFormat::Otel, 1, &["a-model".into(), "b-model".into()][..]));
+    assert_eq!(
+        (trace.format(), trace.sessions(), trace.groups()),
+        (TraceFormat::Otel, 1, &["a-model".into(), "b-model".into()][..])
+    );
     // 18:15:46.680590 is 1 700 158 546.680 590 s; the first span of the file started 3.319 410 005 s later. A float would have lost the 5 ns.
     assert_eq!(trace.rows()[1].at.0, 3_319_410_005);
     assert_eq!(rows(&reading), [(0, 80, 12), (3319, 120, 30), (13_319, 60, 6)]);
@@ -165,7 +171,10 @@ fn any_table_by_its_columns() {
     assert_eq!(reading.columns, ["when", "tokens in", "tokens out", "who", "about"]);
     // Nobody said what columns mean, and these names do not.
     let error = try_read(COLUMNS, 7, ReadOptions::default()).unwrap_err();
-    assert!(matches!(&error, TraceError::Columns { line: 1, missing: "arrival", columns } if columns.len() == 5), "{error}");
+    assert!(
+        matches!(&error, TraceError::Columns { line: 1, missing: "arrival", columns } if columns.len() == 5),
+        "{error}"
+    );
     let wrong = ColumnMap { arrival: "wann".into(), ..ColumnMap::default() };
     let error = try_read(COLUMNS, 7, ReadOptions { columns: Some(wrong), ..ReadOptions::default() }).unwrap_err();
     assert!(error.to_string().contains("\"wann\"") && error.to_string().contains("tokens in"), "{error}");
@@ -196,7 +205,11 @@ fn pieces_of_any_size_give_the_same_trace() {
         let whole = try_read(bytes, usize::MAX, options.clone()).unwrap();
         for piece in [1, 2, 3, 7, 64, 1000] {
             let pieces = try_read(bytes, piece, options.clone()).unwrap();
-            assert_eq!((pieces.trace.name(), &pieces.remarks), (whole.trace.name(), &whole.remarks), "pieces of {piece}");
+            assert_eq!(
+                (pieces.trace.name(), &pieces.remarks),
+                (whole.trace.name(), &whole.remarks),
+                "pieces of {piece}"
+            );
         }
         // Packed, in several members, it is the same file.
         let mut packed = Vec::new();

@@ -3,17 +3,18 @@
 mod scaling;
 mod startup;
 mod store;
+mod trace;
 
 use servelab_spec::experiment::WorkloadSpec;
 
 /// Every number with the granularity of its control.
 pub(super) fn numbers() -> impl Iterator<Item = &'static (Words, f64)> {
-    NUMBERS.iter().chain(store::NUMBERS).chain(scaling::NUMBERS).chain(startup::NUMBERS)
+    NUMBERS.iter().chain(store::NUMBERS).chain(scaling::NUMBERS).chain(startup::NUMBERS).chain(trace::NUMBERS)
 }
 
 /// Every switch.
 pub(super) fn switches() -> impl Iterator<Item = &'static Words> {
-    SWITCHES.iter().chain(scaling::SWITCHES).chain(startup::SWITCHES)
+    SWITCHES.iter().chain(scaling::SWITCHES).chain(startup::SWITCHES).chain(trace::SWITCHES)
 }
 
 /// Every choice with its options; those without come from a registry.

@@ -55,7 +55,9 @@ impl Replay {
         check::whole("prompt_cap", spec.prompt_cap, 1, 2_000_000)?;
         check::whole("output_cap", spec.output_cap, 1, 2_000_000)?;
         check::whole("repeat", spec.repeat, 1, 1_000_000)?;
-        for (field, value) in [("speed", spec.speed), ("prompt_scale", spec.prompt_scale), ("output_scale", spec.output_scale)] {
+        for (field, value) in
+            [("speed", spec.speed), ("prompt_scale", spec.prompt_scale), ("output_scale", spec.output_scale)]
+        {
             check::real(field, value, 1e6)?;
             if value <= 0.0 {
                 return Err(SpecError::new(format!("workload.{field}"), value, "use more than 0"));

@@ -113,7 +113,12 @@ impl Collector {
         if entry.prompt > MAX_TOKENS || entry.output > MAX_TOKENS {
             return self.note(line, Cause::PromptTooLong, &entry.prompt.max(entry.output).to_string());
         }
-        let first = *if self.rows.is_empty() { self.first = entry.at; &self.first } else { &self.first };
+        let first = *if self.rows.is_empty() {
+            self.first = entry.at;
+            &self.first
+        } else {
+            &self.first
+        };
         if entry.at.checked_sub(first).is_none_or(|span| span.abs() > MAX_SPAN_NS) {
             return self.note(line, Cause::TooFar, "");
         }
@@ -132,7 +137,8 @@ impl Collector {
             (None, None) => Chain::Own,
         };
         let group = self.group(entry.group);
-        let row = Row { at: Nanos::ZERO, prompt: entry.prompt, output: entry.output, chain, session: entry.session, group };
+        let row =
+            Row { at: Nanos::ZERO, prompt: entry.prompt, output: entry.output, chain, session: entry.session, group };
         self.seen += 1;
         self.rows.push(Raw { at: entry.at, row });
     }
@@ -301,11 +307,19 @@ mod tests {
     #[test]
     fn rows_are_put_in_order_and_bad_ones_counted() {
         let far = MAX_SPAN_NS + 1;
-        let entries = [entry(5, 1, 1), entry(3, 2, 2), entry(9, 0, 1), entry(9, 1, 0), entry(9, MAX_TOKENS + 1, 1), entry(far + 5, 1, 1)];
+        let entries = [
+            entry(5, 1, 1),
+            entry(3, 2, 2),
+            entry(9, 0, 1),
+            entry(9, 1, 0),
+            entry(9, MAX_TOKENS + 1, 1),
+            entry(far + 5, 1, 1),
+        ];
         let (trace, remarks, rows) = collected(&entries);
         let got: Vec<(u64, u32)> = trace.rows().iter().map(|row| (row.at.0, row.prompt)).collect();
         assert_eq!((got, rows), (vec![(0, 2), (2, 1)], 6));
-        let lines: Vec<(u64, bool, u64)> = remarks.iter().map(|remark| (remark.line, remark.skipped, remark.count)).collect();
+        let lines: Vec<(u64, bool, u64)> =
+            remarks.iter().map(|remark| (remark.line, remark.skipped, remark.count)).collect();
         assert_eq!(lines, [(2, false, 1), (3, true, 1), (4, true, 1), (5, true, 1), (6, true, 1)]);
         assert_eq!(trace.block_tokens(), 0, "no keys");
     }
@@ -313,7 +327,8 @@ mod tests {
     #[test]
     fn the_size_of_blocks_follows_the_first_keys() {
         let keys = [1, 2, 3];
-        let (trace, remarks, _) = collected(&[Entry { keys: &keys, ..entry(0, 40, 1) }, Entry { keys: &keys[..2], ..entry(0, 90, 1) }]);
+        let (trace, remarks, _) =
+            collected(&[Entry { keys: &keys, ..entry(0, 40, 1) }, Entry { keys: &keys[..2], ..entry(0, 90, 1) }]);
         assert_eq!((trace.block_tokens(), trace.blocks(), trace.shared_blocks()), (16, 3, 2));
         assert_eq!(remarks.iter().map(|remark| remark.line).collect::<Vec<_>>(), [1, 2]);
         let (usual, none, _) = collected(&[Entry { keys: &keys, ..entry(0, 1100, 1) }]);

@@ -18,7 +18,12 @@ pub(super) struct Lines {
 
 impl Lines {
     /// Hands every line that these bytes complete to `each`; empty ones are passed over.
-    pub(super) fn push(&mut self, mut bytes: &[u8], out: &mut Collector, each: &mut dyn FnMut(u64, &str, &mut Collector)) {
+    pub(super) fn push(
+        &mut self,
+        mut bytes: &[u8],
+        out: &mut Collector,
+        each: &mut dyn FnMut(u64, &str, &mut Collector),
+    ) {
         while let Some(at) = bytes.iter().position(|&byte| byte == b'\n') {
             let (line, rest) = bytes.split_at(at);
             bytes = &rest[1..];

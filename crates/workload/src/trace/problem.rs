@@ -24,7 +24,9 @@ pub enum TraceError {
     #[error("the gzip data is damaged ({0}); unpack it with gunzip, which says where")]
     Gzip(String),
     /// Compressed so well that it can only be meant to fill the memory.
-    #[error("{packed} bytes unpacked to more than {unpacked} bytes and no end: refused; unpack it yourself if it is meant so")]
+    #[error(
+        "{packed} bytes unpacked to more than {unpacked} bytes and no end: refused; unpack it yourself if it is meant so"
+    )]
     Bomb {
         /// Bytes read.
         packed: u64,
@@ -32,7 +34,9 @@ pub enum TraceError {
         unpacked: u64,
     },
     /// No format fits.
-    #[error("line {line}: {found:?} looks like none of the formats ({accepted}); name the format, or for a CSV its columns")]
+    #[error(
+        "line {line}: {found:?} looks like none of the formats ({accepted}); name the format, or for a CSV its columns"
+    )]
     Unknown {
         /// First line with something in it.
         line: u64,
@@ -150,29 +154,58 @@ impl Cause {
     /// What it is, and what was expected or is to be done.
     pub(super) fn words(self) -> (String, String) {
         let (what, advice): (String, &str) = match self {
-            Cause::Cut => ("the line ends in the middle of its JSON".into(), "expected is a whole object; the file may have been cut"),
+            Cause::Cut => (
+                "the line ends in the middle of its JSON".into(),
+                "expected is a whole object; the file may have been cut",
+            ),
             Cause::NotJson => ("the line is no JSON object".into(), "expected is one object a line"),
             Cause::NotUtf8 => ("the line is not UTF-8".into(), "save the file as UTF-8"),
-            Cause::LineTooLong => ("the line is longer than 16 MiB".into(), "expected is one request a line; texts of prompts can be left out"),
+            Cause::LineTooLong => (
+                "the line is longer than 16 MiB".into(),
+                "expected is one request a line; texts of prompts can be left out",
+            ),
             Cause::Missing(field) => (format!("{field} is missing"), "every request needs it"),
-            Cause::NotANumber(field) => (format!("{field} is no number"), "expected is a number with a point for decimals"),
+            Cause::NotANumber(field) => {
+                (format!("{field} is no number"), "expected is a number with a point for decimals")
+            }
             Cause::NotFinite(field) => (format!("{field} is not finite"), "expected is a number"),
             Cause::Negative(field) => (format!("{field} is negative"), "expected is 0 or more"),
             Cause::NotWhole(field) => (format!("{field} is no whole number"), "expected is a count of tokens"),
-            Cause::NotATime(field) => (format!("{field} is no time"), "expected is like 2023-11-16 18:15:46.6805900 or a number"),
+            Cause::NotATime(field) => {
+                (format!("{field} is no time"), "expected is like 2023-11-16 18:15:46.6805900 or a number")
+            }
             Cause::TooFar => ("the time is more than ten years from the first one".into(), "check the unit of times"),
-            Cause::PromptTooLong => (format!("more than {MAX_TOKENS} tokens"), "no engine setting reaches that; check what the column counts"),
+            Cause::PromptTooLong => (
+                format!("more than {MAX_TOKENS} tokens"),
+                "no engine setting reaches that; check what the column counts",
+            ),
             Cause::EmptyPrompt => ("a prompt of 0 tokens".into(), "a request has at least one"),
             Cause::NoOutput => ("no output".into(), "such a request failed; nothing is known of its length"),
-            Cause::Fields => ("another number of fields than names".into(), "expected is one for each name; check quotes"),
-            Cause::OtherSpan => ("a span that is no call of a model".into(), "expected are gen_ai.usage.input_tokens and output_tokens; other spans of a request are left out"),
+            Cause::Fields => {
+                ("another number of fields than names".into(), "expected is one for each name; check quotes")
+            }
+            Cause::OtherSpan => (
+                "a span that is no call of a model".into(),
+                "expected are gen_ai.usage.input_tokens and output_tokens; other spans of a request are left out",
+            ),
             Cause::Failed => ("a request that failed".into(), "its lengths mean nothing"),
-            Cause::Full => (format!("more than {MAX_ROWS} requests or {MAX_BLOCKS} distinct blocks"), "what is beyond is left out; cut the file to see its end"),
+            Cause::Full => (
+                format!("more than {MAX_ROWS} requests or {MAX_BLOCKS} distinct blocks"),
+                "what is beyond is left out; cut the file to see its end",
+            ),
             Cause::Backwards => ("earlier than the row before".into(), "rows were put in order of time"),
-            Cause::FewKeys => ("fewer keys than the prompt has blocks".into(), "the rest of the prompt is taken to be its own"),
+            Cause::FewKeys => {
+                ("fewer keys than the prompt has blocks".into(), "the rest of the prompt is taken to be its own")
+            }
             Cause::ManyKeys => ("more keys than the prompt has blocks".into(), "those beyond it were left out"),
-            Cause::BlockSize => ("keys suit another block size than is usual in this format".into(), "that size was taken; say another if it is wrong"),
-            Cause::NoTimes => ("the result has no start times".into(), "requests were spread evenly over its duration; newer versions of the benchmark save start_times"),
+            Cause::BlockSize => (
+                "keys suit another block size than is usual in this format".into(),
+                "that size was taken; say another if it is wrong",
+            ),
+            Cause::NoTimes => (
+                "the result has no start times".into(),
+                "requests were spread evenly over its duration; newer versions of the benchmark save start_times",
+            ),
         };
         (what, advice.into())
     }

@@ -1,7 +1,7 @@
 //! What a file is, by its beginning.
 
-use super::problem::TraceError;
 use super::TraceFormat;
+use super::problem::TraceError;
 
 /// Bytes of the beginning that are looked at.
 pub(super) const HEAD: usize = 64 << 10;
@@ -80,7 +80,8 @@ pub(super) fn format(head: &[u8]) -> Result<TraceFormat, TraceError> {
         }
         return Err(unknown(line, first));
     }
-    let names: Vec<String> = first.split([',', ';', '\t']).map(|name| name.trim().trim_matches('"').to_lowercase()).collect();
+    let names: Vec<String> =
+        first.split([',', ';', '\t']).map(|name| name.trim().trim_matches('"').to_lowercase()).collect();
     let all = |wanted: &[&str]| wanted.iter().all(|name| names.iter().any(|found| found == name));
     if all(&["timestamp", "contexttokens", "generatedtokens"]) {
         return Ok(TraceFormat::Azure);
@@ -106,7 +107,10 @@ mod tests {
     #[test]
     fn formats_are_told_by_their_first_line() {
         for (head, expected) in [
-            ("{\"timestamp\": 0, \"input_length\": 1, \"output_length\": 1, \"hash_ids\": [0]}\n", TraceFormat::Mooncake),
+            (
+                "{\"timestamp\": 0, \"input_length\": 1, \"output_length\": 1, \"hash_ids\": [0]}\n",
+                TraceFormat::Mooncake,
+            ),
             ("\n{\"chat_id\": 1, \"parent_chat_id\": -1, \"hash_ids\": [0]}\n", TraceFormat::Qwen),
             ("{\"resourceSpans\":[]}", TraceFormat::Otel),
             ("{\"name\":\"chat m\",\"attributes\":{\"gen_ai.usage.input_tokens\":3}}", TraceFormat::Otel),

@@ -76,6 +76,17 @@ impl Tree {
         self.keys.get(node as usize).copied().unwrap_or(0)
     }
 
+    /// The nodes from a first block down to `node`, into `out`.
+    pub(super) fn nodes(&self, node: u32, out: &mut Vec<u32>) {
+        out.clear();
+        let mut at = node;
+        while let Some(&parent) = self.parents.get(at as usize) {
+            out.push(at);
+            at = parent;
+        }
+        out.reverse();
+    }
+
     /// Names of the nodes from a first block down to `node`, appended to `out`.
     pub(super) fn path(&self, node: u32, out: &mut Vec<u64>) {
         self.walk(node, out, |tree, at| tree.key(at));

@@ -25,12 +25,30 @@ const ARRIVAL: [(&str, &str); 14] = [
     ("time", "s"),
 ];
 const PROMPT: [&str; 11] = [
-    "prompt_tokens", "input_tokens", "num_prefill_tokens", "context_tokens", "contexttokens", "request_tokens", "input_length", "prompt_len",
-    "input_len", "input_toks", "prompt",
+    "prompt_tokens",
+    "input_tokens",
+    "num_prefill_tokens",
+    "context_tokens",
+    "contexttokens",
+    "request_tokens",
+    "input_length",
+    "prompt_len",
+    "input_len",
+    "input_toks",
+    "prompt",
 ];
 const OUTPUT: [&str; 11] = [
-    "output_tokens", "completion_tokens", "num_decode_tokens", "generated_tokens", "generatedtokens", "response_tokens", "output_length",
-    "output_len", "output_toks", "output", "response",
+    "output_tokens",
+    "completion_tokens",
+    "num_decode_tokens",
+    "generated_tokens",
+    "generatedtokens",
+    "response_tokens",
+    "output_length",
+    "output_len",
+    "output_toks",
+    "output",
+    "response",
 ];
 const SESSION: [&str; 5] = ["session_id", "conversation_id", "session", "conversation", "chat_id"];
 const TENANT: [&str; 6] = ["tenant", "tenant_id", "user", "user_id", "model", "adapter"];
@@ -80,7 +98,8 @@ impl Layout for Columns {
         let mut map = guess(names);
         if let Some(asked) = &self.asked {
             // What was named counts; what was not is still guessed where a request can not do without it.
-            let (unit, others) = (asked.unit.clone(), [&asked.session, &asked.tenant, &asked.prefix, &asked.prefix_tokens]);
+            let (unit, others) =
+                (asked.unit.clone(), [&asked.session, &asked.tenant, &asked.prefix, &asked.prefix_tokens]);
             let or = |asked: &String, guessed: String| if asked.is_empty() { guessed } else { asked.clone() };
             let keeps = asked.arrival.is_empty() || asked.arrival == map.arrival;
             map.unit = if unit.is_empty() && keeps { map.unit } else { unit };
@@ -137,7 +156,10 @@ impl Layout for Columns {
         };
         let session = session.map(|name| out.session(name));
         let group = tenant.unwrap_or_default();
-        out.row(line, Entry { at, prompt, output, session, group, prefix: prefix.map(|name| (name, tokens)), ..Entry::default() });
+        out.row(
+            line,
+            Entry { at, prompt, output, session, group, prefix: prefix.map(|name| (name, tokens)), ..Entry::default() },
+        );
         Ok(())
     }
 

@@ -79,7 +79,8 @@ impl Table {
             self.reader.read_record(input, &mut self.bytes[at..], &mut self.ends[fields..]);
         if self.begin.is_none() && written + ended > 0 {
             // Line ends that stood before this record's first byte: empty lines, and the second half of a line end.
-            let before = input.iter().take_while(|byte| byte.is_ascii_whitespace() && **byte != b'\t' && **byte != b' ');
+            let before =
+                input.iter().take_while(|byte| byte.is_ascii_whitespace() && **byte != b'\t' && **byte != b' ');
             self.begin = Some(1 + self.lines + ends_in(&input[..before.count().min(taken)]));
         }
         self.lines += ends_in(&input[..taken]);

@@ -11,7 +11,8 @@ use serde::Deserialize;
 /// Largest result that is read.
 const LONGEST: usize = 64 << 20;
 
-const NEEDED: &str = "a result saved with --save-result --save-detailed, which has input_lens and output_lens of every request";
+const NEEDED: &str =
+    "a result saved with --save-result --save-detailed, which has input_lens and output_lens of every request";
 
 #[derive(Default)]
 pub(in super::super) struct Document {
@@ -62,19 +63,25 @@ impl Saved {
         let (Some(prompts), Some(outputs)) = (&self.input_lens, &self.output_lens) else {
             return Err(TraceError::Document { line, found: "no list of lengths".into(), expected: NEEDED });
         };
-        if prompts.len() != outputs.len() || self.start_times.as_ref().is_some_and(|times| times.len() != prompts.len()) {
+        if prompts.len() != outputs.len() || self.start_times.as_ref().is_some_and(|times| times.len() != prompts.len())
+        {
             let found = format!("{} prompts and {} outputs", prompts.len(), outputs.len());
             return Err(TraceError::Document { line, found, expected: "lists of equal length" });
         }
         let earliest = self.start_times.iter().flatten().copied().fold(f64::INFINITY, f64::min);
-        let even = self.duration.filter(|duration| duration.is_finite() && *duration > 0.0).unwrap_or(0.0) / prompts.len().max(1) as f64;
+        let even = self.duration.filter(|duration| duration.is_finite() && *duration > 0.0).unwrap_or(0.0)
+            / prompts.len().max(1) as f64;
         if self.start_times.is_none() {
             out.note(line, Cause::NoTimes, "");
         }
         let group = self.model_id.clone().unwrap_or_default();
         let mut last = from;
         for (index, (&prompt, &output)) in prompts.iter().zip(outputs).enumerate() {
-            let failed = self.errors.as_ref().and_then(|errors| errors.get(index)?.as_deref()).is_some_and(|error| !error.is_empty());
+            let failed = self
+                .errors
+                .as_ref()
+                .and_then(|errors| errors.get(index)?.as_deref())
+                .is_some_and(|error| !error.is_empty());
             let start = self.start_times.as_ref().map_or(index as f64 * even, |times| times[index] - earliest);
             let read = || -> Result<Entry<'_>, Cause> {
                 if failed {
