@@ -10,11 +10,12 @@ use crate::{Failure, run};
 use serde::Serialize;
 use servelab_lab::traffic::charts::{self, CHARTS};
 use servelab_lab::traffic::findings::findings;
+use servelab_lab::traffic::fit::fit;
 use servelab_lab::traffic::view::facts;
 use servelab_lab::traffic::{Analysis, Traffic, propose};
 use servelab_lab::words::count;
 use servelab_spec::Spec;
-use servelab_spec::experiment::{TraceSpec, WorkloadSpec};
+use servelab_spec::experiment::{GeneratedSpec, LengthLaw, TraceSpec, WorkloadSpec};
 use servelab_spec::patch;
 use servelab_spec::protocol::ChartRequest;
 use servelab_spec::traffic::{ColumnMap, Remark, TraceFormat};
@@ -38,6 +39,8 @@ struct Inspection {
     #[serde(skip_serializing_if = "Option::is_none")]
     map: Option<ColumnMap>,
     spec: Spec,
+    /// A generator with these figures.
+    generator: WorkloadSpec,
 }
 
 /// Reads a file from its beginning to its end, never more of it in memory than a piece and its requests.
@@ -117,6 +120,7 @@ pub(crate) fn inspect(args: &InspectArgs, out: &mut impl Write) -> Result<(), Fa
             let inspection = Inspection {
                 findings: findings(&traffic),
                 spec: propose(&traffic),
+                generator: WorkloadSpec::Generated(fit(&trace, &traffic, LengthLaw::Lognormal)),
                 traffic,
                 rows: reading.rows,
                 remarks: reading.remarks,
@@ -124,6 +128,7 @@ pub(crate) fn inspect(args: &InspectArgs, out: &mut impl Write) -> Result<(), Fa
                 map: reading.map,
             };
             write_json(&inspection, out)?;
+            out.flush()?;
             return draw(charts, &trace, &inspection.traffic);
         }
         Format::Csv => return Err(Failure::Request("--format csv: an inspection comes as table or json".into())),
@@ -172,6 +177,13 @@ fn summary(reading: &Reading, traffic: &Traffic, out: &mut impl Write) -> Result
     for finding in findings(traffic) {
         writeln!(out, "{finding}")?;
     }
+    let generator = WorkloadSpec::Generated(fit(&reading.trace, traffic, LengthLaw::Lognormal));
+    let from = Spec { workload: WorkloadSpec::Generated(GeneratedSpec::default()), ..Spec::default() };
+    let changes = patch::diff(&from, &Spec { workload: generator, ..from.clone() });
+    // Of lengths that are lognormal nobody needs the trace.
+    let changes = changes.iter().filter(|(key, _)| key != "workload.trace");
+    let changes: Vec<String> = changes.map(|(key, value)| format!("--set {key}={value}")).collect();
+    writeln!(out, "\nA generator with these figures: --set workload.kind=generated {}", changes.join(" "))?;
     Ok(())
 }
 

@@ -7,12 +7,14 @@
 //! | [`report`] | [`Traffic`]: figures of a trace |
 //! | [`findings`] | what will matter, in sentences |
 //! | [`charts`] | rate over time, lengths, hits against cache size |
+//! | [`fit`] | a generator with the figures of a trace |
 //! | [`propose`] | a fleet for a trace |
 //! | [`view`] | all of it as the page shows it |
 
 pub mod analysis;
 pub mod charts;
 pub mod findings;
+pub mod fit;
 pub mod propose;
 pub mod report;
 mod stack;

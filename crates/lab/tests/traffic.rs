@@ -6,10 +6,12 @@
 use servelab_lab::replay::TouchOrder;
 use servelab_lab::run_priced;
 use servelab_lab::traffic::findings::findings;
+use servelab_lab::traffic::fit::fit;
 use servelab_lab::traffic::view::{Look, view};
 use servelab_lab::traffic::{Analysis, Traffic, propose};
-use servelab_spec::experiment::{PolicySpec, WorkloadSpec};
+use servelab_spec::experiment::{GeneratedSpec, LengthLaw, PolicySpec, Spec, WorkloadSpec};
 use servelab_workload::trace::{ReadOptions, Reader, Reading, Trace, shelf};
+use servelab_workload::{Source, Workload};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -161,4 +163,49 @@ fn rates_and_lengths_are_counted() {
     let prompts = &chart.series[0];
     assert_eq!((prompts.label.as_str(), prompts.x.first(), prompts.y.first()), ("prompt", Some(&10.0), Some(&10.0)));
     assert_eq!((prompts.x.last(), prompts.y.last()), (Some(&19.0), Some(&100.0)));
+}
+
+/// A trace of what a generator with known figures made, as a table.
+fn recorded(spec: &GeneratedSpec, rate: f64, seed: u64) -> Trace {
+    let mut source = Source::new(&WorkloadSpec::Generated(spec.clone()), seed, 16, rate).unwrap();
+    let mut table = "arrival_time_ns,prompt_tokens,output_tokens,prefix,prefix_tokens\n".to_owned();
+    while let Some(request) = source.next_request() {
+        let (at, prompt, output) = (request.arrival.0, request.prompt.len, request.output_tokens);
+        table.push_str(&format!("{at},{prompt},{output},t{},{}\n", request.tenant, request.user_at));
+    }
+    read(table.as_bytes()).trace
+}
+
+/// What is fitted to what was generated has the figures it was generated with: the rate and mean lengths to a few per cent, the CV to a tenth.
+#[test]
+fn a_fit_finds_the_figures_that_a_trace_was_made_with() {
+    for (cv, curve) in [(1.0, ""), (2.5, ""), (0.5, "0:1,1:1,1.001:4,2:4")] {
+        let figures = GeneratedSpec {
+            requests: 8000,
+            cv,
+            curve: curve.into(),
+            hour_s: 200.0,
+            system_min: 1,
+            system_max: 1,
+            user_mean: 300.0,
+            output_mean: 80.0,
+            prompt_cap: 100_000,
+            output_cap: 10_000,
+            ..GeneratedSpec::default()
+        };
+        let (trace, traffic) = analysed(recorded(&figures, 20.0, 3), TouchOrder::LeafFirst, &[]);
+        let fitted = fit(&trace, &traffic, LengthLaw::Lognormal);
+        let near = |got: f64, wanted: f64, by: f64| assert!((got / wanted - 1.0).abs() < by, "{got} for {wanted}: {fitted:?}");
+        near(fitted.rate, 20.0, 0.1);
+        near(fitted.cv, cv, 0.1);
+        near(fitted.user_mean, 300.0, 0.05);
+        near(fitted.user_cv, 1.0, 0.15);
+        near(fitted.output_mean, 80.0, 0.05);
+        assert_eq!(fitted.curve.is_empty(), curve.is_empty(), "{}", fitted.curve);
+        // And what it makes in turn looks like it: the same peak over the mean, within a quarter.
+        let (_, again) = analysed(recorded(&fitted, fitted.rate, 4), TouchOrder::LeafFirst, &[]);
+        near(again.arrivals.peak_over_mean, traffic.arrivals.peak_over_mean, 0.25);
+        let spec = Spec { workload: WorkloadSpec::Generated(fitted.clone()), ..propose(&traffic) };
+        spec.validate().unwrap();
+    }
 }

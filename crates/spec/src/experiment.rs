@@ -4,6 +4,7 @@
 //! integer nanoseconds.
 
 mod demand;
+mod generated;
 mod scaling;
 mod startup;
 mod store;
@@ -11,6 +12,7 @@ mod trace;
 mod workload;
 
 pub use demand::{Curve, DemandSpec};
+pub use generated::{ArrivalLaw, GeneratedSpec, LengthLaw};
 pub use scaling::{ControllerSpec, ScalingSpec, Victim};
 pub use startup::{ProbeSpec, ProbesSpec, Readiness, Stage, StartupSpec};
 pub use store::{FetchRule, StoreSpec};

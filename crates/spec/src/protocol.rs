@@ -8,6 +8,7 @@ use crate::frame::Frame;
 use crate::knee::{KneeChartRequest, KneeReport, KneeSpec, KneeTrial};
 use crate::report::Report;
 use crate::sweep::{CellReport, Figure, SweepReport, SweepSpec};
+use crate::traffic::{ColumnMap, TraceFormat, TraceView};
 use serde::{Deserialize, Serialize};
 
 /// Page to worker. `run` numbers are chosen by the page and never reused.
@@ -121,6 +122,13 @@ pub enum ToWorker {
         /// What to draw.
         chart: KneeChartRequest,
     },
+    /// Read a file of recorded requests. The browser hands its bytes over beside the message; an earlier file is dropped.
+    TraceOpen {
+        /// Number, as of a run.
+        run: u32,
+        /// How it is read and shown.
+        query: TraceQuery,
+    },
     /// Measure the devices side by side.
     Measure {
         /// Software adapters count too.
@@ -228,11 +236,50 @@ pub enum FromWorker {
         /// How it goes.
         answer: Box<ColdStart>,
     },
+    /// A file that was read.
+    Trace {
+        /// Number it was asked for with.
+        run: u32,
+        /// What it looks like.
+        view: Box<TraceView>,
+        /// A fleet for it.
+        spec: Box<Spec>,
+        /// The same fleet with a generator in its place.
+        generator: Box<Spec>,
+    },
+    /// A table whose columns somebody has to explain.
+    TraceColumns {
+        /// Number it was asked for with.
+        run: u32,
+        /// The columns there are.
+        columns: Vec<String>,
+        /// What is missing.
+        message: String,
+    },
     /// The devices, measured side by side.
     Measured {
         /// One entry per device tried.
         devices: Vec<DeviceReport>,
     },
+}
+
+/// How a file of recorded requests is read, and in which size it is shown.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TraceQuery {
+    /// Its length, bytes, for the progress bar.
+    pub bytes: f64,
+    /// Its format; recognised when absent.
+    pub format: Option<TraceFormat>,
+    /// What its columns mean; by their names when absent.
+    pub columns: Option<ColumnMap>,
+    /// Tokens of a block that a key stands for; by the format when absent.
+    pub key_tokens: Option<u32>,
+    /// Width of pictures, CSS pixels.
+    pub width: u32,
+    /// Height of pictures, CSS pixels.
+    pub height: u32,
+    /// Dark scheme.
+    pub dark: bool,
 }
 
 /// What to draw.

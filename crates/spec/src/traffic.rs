@@ -182,6 +182,10 @@ pub struct TraceView {
     pub remarks: Vec<Remark>,
     /// Pictures.
     pub charts: Vec<Chart>,
+    /// Names of the columns, of a table.
+    pub columns: Vec<String>,
+    /// What they were taken for, of a table that is none of the known ones.
+    pub map: Option<ColumnMap>,
 }
 
 #[cfg(test)]

@@ -33,6 +33,7 @@ mod stage;
 mod state;
 mod study;
 mod text;
+mod traffic;
 mod views;
 
 /// Mounts the page.

@@ -7,6 +7,7 @@ use crate::cold::Cold;
 use crate::link::{Host, Link};
 use crate::palette::Scheme;
 use crate::study::Study;
+use crate::traffic::Traffic;
 use crate::views::Sort;
 use leptos::prelude::*;
 use servelab_spec::catalog::{Catalog, ParamInfo, PresetInfo};
@@ -59,6 +60,8 @@ pub(crate) struct App {
     pub charts: [RwSignal<Option<Arc<Chart>>>; CHARTS.len()],
     /// Sweeps and knees.
     pub study: Study,
+    /// The visitor's own traffic.
+    pub traffic: Traffic,
     /// The last address that is an entry of the history of its own.
     pub committed: StoredValue<String, LocalStorage>,
     /// Workers that are alive.
@@ -300,6 +303,7 @@ impl App {
             sort: RwSignal::new(None),
             charts: std::array::from_fn(|_| RwSignal::new(None)),
             study: Study::new(),
+            traffic: Traffic::new(),
             committed: StoredValue::new_local(String::new()),
             links: StoredValue::new_local(Links::default()),
         }

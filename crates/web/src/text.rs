@@ -10,12 +10,14 @@ mod results;
 mod scaling;
 mod stage;
 mod study;
+mod traffic;
 
 pub(crate) use cold::*;
 pub(crate) use results::*;
 pub(crate) use scaling::*;
 pub(crate) use stage::*;
 pub(crate) use study::*;
+pub(crate) use traffic::*;
 
 use crate::format::{duration, number};
 use servelab_spec::catalog::{CostInfo, ParamInfo, ParamKind};

@@ -22,6 +22,7 @@ mod status;
 mod story;
 mod study;
 mod tenants;
+mod traffic;
 mod why;
 
 pub(crate) use results::Sort;
@@ -61,6 +62,7 @@ pub(crate) fn Page() -> impl IntoView {
             </div>
             <results::Results />
             <charts::Charts />
+            <traffic::Traffic />
             <cold::Cold />
             <study::Study />
             <devices::Devices />

@@ -5,9 +5,11 @@
 //! W3: messages about other runs are answered by nothing.
 //! W4: a cell or a trial that was asked for is answered exactly once: with its numbers, with nothing in their place when it was cancelled or
 //! another took its place, or with `Failed`. It goes before a run, which waits and stays as it is.
-//! Tests: `tests/desk.rs`.
+//! Files of recorded requests have promises of their own, see [`trace`].
+//! Tests: `tests/desk.rs`, `tests/trace.rs`.
 
 mod jobs;
+mod trace;
 
 use crate::devices::{Devices, Opened};
 use jobs::Job;
@@ -20,6 +22,7 @@ use servelab_lab::{Progress, RunError, Session, catalog, chart};
 use servelab_spec::Spec;
 use servelab_spec::frame::Frame;
 use servelab_spec::protocol::{FromWorker, RequestStory, ToWorker};
+use trace::Opening;
 
 /// Wall time of a slice, ms: short enough that a frame asked for meanwhile comes within two animation frames, long
 /// enough that yielding costs nothing beside it.
@@ -40,6 +43,9 @@ pub struct Desk<D: Devices> {
     clock: Clock,
     run: Option<Run<D::Executor>>,
     job: Option<Job>,
+    opening: Option<Opening>,
+    /// The trace that was viewed last.
+    viewed: Option<String>,
 }
 
 struct Run<E> {
@@ -65,7 +71,7 @@ enum State {
 impl<D: Devices> Desk<D> {
     /// A desk with nothing on it.
     pub fn new(devices: D, clock: Clock) -> Self {
-        Desk { devices, clock, run: None, job: None }
+        Desk { devices, clock, run: None, job: None, opening: None, viewed: None }
     }
 
     /// What a worker says first.
@@ -75,7 +81,27 @@ impl<D: Devices> Desk<D> {
 
     /// There is something to work on.
     pub fn busy(&self) -> bool {
-        self.job.is_some() || self.running()
+        self.job.is_some() || self.opening.is_some() || self.running()
+    }
+
+    /// A file is being read: the next thing to do is [`Desk::feed`].
+    pub fn reading(&self) -> bool {
+        self.opening.as_ref().is_some_and(Opening::reading)
+    }
+
+    /// Takes the next piece of the file that is being read; none at its end.
+    pub fn feed(&mut self, piece: Option<&[u8]>, say: &mut dyn FnMut(FromWorker)) {
+        if let Some(answer) = self.opening.as_mut().and_then(|opening| opening.feed(piece, self.clock, say)) {
+            say(answer);
+            self.opening = None;
+        }
+    }
+
+    /// The file that is being read can not be read on; why.
+    pub fn unreadable(&mut self, reason: &str, say: &mut dyn FnMut(FromWorker)) {
+        if let Some(opening) = self.opening.take() {
+            say(FromWorker::Failed { run: opening.run, message: reason.to_owned(), field: None });
+        }
     }
 
     fn running(&self) -> bool {
@@ -89,6 +115,10 @@ impl<D: Devices> Desk<D> {
             ToWorker::Cancel { run } => {
                 if let Some(job) = self.job.take_if(|job| job.run == run) {
                     say(job.dropped());
+                    return;
+                }
+                if let Some(opening) = self.opening.take_if(|opening| opening.run == run) {
+                    say(opening.dropped());
                     return;
                 }
                 if let Some(open) = self.open_run(run).filter(|open| open.state != State::Ended) {
@@ -151,6 +181,11 @@ impl<D: Devices> Desk<D> {
                 Ok(drawn) => say(FromWorker::Chart { run, chart: Box::new(drawn) }),
                 Err(error) => say(failed(run, &error.into())),
             },
+            ToWorker::TraceOpen { run, query } => {
+                if let Some(other) = self.opening.replace(Opening::new(run, query)) {
+                    say(other.dropped());
+                }
+            }
             ToWorker::Measure { allow_software } => {
                 let devices = self.devices.measure(allow_software).await;
                 say(FromWorker::Measured { devices });
@@ -158,8 +193,15 @@ impl<D: Devices> Desk<D> {
         }
     }
 
-    /// Works for one slice: on the cell or trial, else on the run, or takes one step towards it.
+    /// Works for one slice: on a file that has been read, on the cell or trial, else on the run, or takes one step towards it.
     pub async fn work(&mut self, say: &mut dyn FnMut(FromWorker)) {
+        if let Some(opening) = &mut self.opening {
+            if let Some(answer) = opening.slice(self.clock, &mut self.viewed, say) {
+                say(answer);
+                self.opening = None;
+            }
+            return;
+        }
         if let Some(job) = &mut self.job {
             let answer = match job.slice(self.clock, say) {
                 Ok(None) => return,

@@ -4,6 +4,7 @@ mod agent_tree;
 pub mod book;
 mod check;
 mod demand;
+pub(crate) mod generated;
 mod long_short;
 pub mod multi_tenant;
 pub(crate) mod replay;
@@ -14,6 +15,7 @@ use crate::request::Request;
 use agent_tree::AgentTree;
 use book::BookTrace;
 use demand::Demand;
+use generated::Generated;
 use long_short::LongShort;
 use multi_tenant::MultiTenant;
 use replay::Replay;
@@ -63,6 +65,7 @@ enum Kind {
     LongShort(LongShort),
     Demand(Demand),
     Replay(Replay),
+    Generated(Generated),
 }
 
 impl Source {
@@ -85,6 +88,7 @@ impl Source {
             WorkloadSpec::LongShort(sizes) => Kind::LongShort(LongShort::new(sizes, seed, block_tokens, rate_per_s)?),
             WorkloadSpec::Demand(sizes) => Kind::Demand(Demand::new(sizes, seed, block_tokens, rate_per_s)?),
             WorkloadSpec::Trace(changes) => Kind::Replay(Replay::new(changes, seed, block_tokens)?),
+            WorkloadSpec::Generated(sizes) => Kind::Generated(Generated::new(sizes, seed, block_tokens, rate_per_s)?),
         };
         Ok(Source { spec: spec.clone(), seed, block_tokens, rate_per_s, kind })
     }
@@ -98,6 +102,7 @@ impl Source {
             Kind::LongShort(questions) => questions,
             Kind::Demand(demand) => demand,
             Kind::Replay(trace) => trace,
+            Kind::Generated(generated) => generated,
         }
     }
 
@@ -110,6 +115,7 @@ impl Source {
             Kind::LongShort(questions) => questions,
             Kind::Demand(demand) => demand,
             Kind::Replay(trace) => trace,
+            Kind::Generated(generated) => generated,
         }
     }
 

@@ -43,6 +43,8 @@ pub fn view(trace: &Trace, traffic: &Traffic, remarks: Vec<Remark>, look: Look) 
         findings: findings(traffic),
         remarks,
         charts,
+        columns: vec![],
+        map: None,
     })
 }
 

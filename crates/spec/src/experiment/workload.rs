@@ -4,6 +4,7 @@
 //! setting has one meaning, one limit and one sentence whatever the workload.
 
 use super::demand::DemandSpec;
+use super::generated::GeneratedSpec;
 use super::trace::TraceSpec;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -26,6 +27,8 @@ pub enum WorkloadSpec {
     Demand(DemandSpec),
     /// A recorded trace.
     Trace(TraceSpec),
+    /// Traffic by its figures.
+    Generated(GeneratedSpec),
 }
 
 /// Serde lets any field pass beside the tag of a unit variant, `deny_unknown_fields` or not; a rate on the fixed trace would be dropped
@@ -45,8 +48,8 @@ impl Default for WorkloadSpec {
 
 impl WorkloadSpec {
     /// Every kind, as `workload.kind` names it.
-    pub const KINDS: [&str; 7] =
-        ["book_trace", "multi_tenant", "sessions", "agent_tree", "long_short", "demand", "trace"];
+    pub const KINDS: [&str; 8] =
+        ["book_trace", "multi_tenant", "sessions", "agent_tree", "long_short", "demand", "trace", "generated"];
 
     /// Its kind.
     pub fn kind(&self) -> &'static str {
@@ -58,6 +61,7 @@ impl WorkloadSpec {
             WorkloadSpec::LongShort(_) => "long_short",
             WorkloadSpec::Demand(_) => "demand",
             WorkloadSpec::Trace(_) => "trace",
+            WorkloadSpec::Generated(_) => "generated",
         }
     }
 
@@ -71,6 +75,7 @@ impl WorkloadSpec {
             "long_short" => WorkloadSpec::LongShort(LongShortSpec::default()),
             "demand" => WorkloadSpec::Demand(DemandSpec::default()),
             "trace" => WorkloadSpec::Trace(TraceSpec::default()),
+            "generated" => WorkloadSpec::Generated(GeneratedSpec::default()),
             _ => return None,
         })
     }
@@ -86,6 +91,7 @@ impl WorkloadSpec {
             WorkloadSpec::LongShort(_) => 2,
             WorkloadSpec::Demand(w) => w.tenants,
             WorkloadSpec::Trace(w) => w.tenants,
+            WorkloadSpec::Generated(w) => w.tenants,
         }
     }
 
@@ -98,6 +104,7 @@ impl WorkloadSpec {
             WorkloadSpec::AgentTree(w) => Some((w.rate, w.rate_unit)),
             WorkloadSpec::LongShort(w) => Some((w.rate, w.rate_unit)),
             WorkloadSpec::Demand(w) => Some((w.rate, RateUnit::PerSecond)),
+            WorkloadSpec::Generated(w) => Some((w.rate, w.rate_unit)),
         }
     }
 
@@ -111,6 +118,7 @@ impl WorkloadSpec {
             WorkloadSpec::LongShort(w) => w.requests,
             WorkloadSpec::Demand(w) => w.expected_requests(),
             WorkloadSpec::Trace(w) => w.requests,
+            WorkloadSpec::Generated(w) => w.requests,
         }
     }
 
@@ -130,6 +138,7 @@ impl WorkloadSpec {
             WorkloadSpec::LongShort(w) => sum(&[w.document_max, w.user_max]),
             WorkloadSpec::Demand(w) => sum(&[w.system_max, w.user_max]),
             WorkloadSpec::Trace(w) => u64::from(w.prompt_cap),
+            WorkloadSpec::Generated(w) => u64::from(w.prompt_cap),
         }
     }
 
@@ -143,6 +152,7 @@ impl WorkloadSpec {
             WorkloadSpec::LongShort(w) => w.output_max,
             WorkloadSpec::Demand(w) => w.output_max,
             WorkloadSpec::Trace(w) => w.output_cap,
+            WorkloadSpec::Generated(w) => w.output_cap,
         })
     }
 }

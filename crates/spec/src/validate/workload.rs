@@ -29,6 +29,7 @@ pub(super) fn check(spec: &Spec) -> Result<(), SpecError> {
             Err(SpecError::new("workload.kind", "trace", accepted))
         }
         WorkloadSpec::Trace(w) => w.check(),
+        WorkloadSpec::Generated(w) => w.check(),
         WorkloadSpec::AgentTree(w) if w.agents() > MAX_AGENTS => {
             let found = format!("{} on each of {} levels", w.branches, w.depth);
             let accepted = format!("accepted are at most {MAX_AGENTS} agents a task");
@@ -47,6 +48,7 @@ pub(super) fn check(spec: &Spec) -> Result<(), SpecError> {
 fn ranges(workload: &WorkloadSpec) -> Vec<(&'static str, u32, u32)> {
     match workload {
         WorkloadSpec::BookTrace | WorkloadSpec::Trace(_) => vec![],
+        WorkloadSpec::Generated(w) => vec![("system", w.system_min, w.system_max)],
         WorkloadSpec::MultiTenant(w) => vec![
             ("system", w.system_min, w.system_max),
             ("user", w.user_min, w.user_max),
@@ -81,6 +83,7 @@ fn ranges(workload: &WorkloadSpec) -> Vec<(&'static str, u32, u32)> {
 fn interned(workload: &WorkloadSpec) -> (&'static str, u32, u32) {
     match workload {
         WorkloadSpec::BookTrace | WorkloadSpec::Trace(_) => ("tenants", 0, 0),
+        WorkloadSpec::Generated(w) => ("tenants", w.tenants, w.system_max),
         WorkloadSpec::MultiTenant(w) => ("tenants", w.tenants, w.system_max),
         WorkloadSpec::Sessions(w) => ("tenants", w.tenants, w.system_max),
         WorkloadSpec::AgentTree(w) => ("tenants", w.tenants, w.system_max),

@@ -20,10 +20,15 @@ fn shelf<T>(with: impl FnOnce(&mut Vec<Arc<Trace>>) -> T) -> T {
 
 /// Puts a trace where specs find it; its name.
 pub fn put(trace: Trace) -> String {
+    put_shared(Arc::new(trace))
+}
+
+/// The same for a trace that somebody else holds too.
+pub fn put_shared(trace: Arc<Trace>) -> String {
     let name = trace.name();
     shelf(|all| {
         if !all.iter().any(|known| known.digest == trace.digest) {
-            all.push(Arc::new(trace));
+            all.push(trace);
         }
     });
     name

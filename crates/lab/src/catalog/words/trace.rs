@@ -58,3 +58,26 @@ pub(super) const SWITCHES: &[Words] = &[
         "Arrivals recorded on a coarse grid are spread over its step at random. Off: they come in heaps, as recorded.",
     ),
 ];
+
+/// Of generated traffic.
+pub(super) const FIGURES: &[(Words, f64)] = &[
+    (("workload.cv", "Burstiness", "Standard deviation of gaps in means, with Gamma arrivals: 1 is chance, above come bursts, below an even flow."), 0.1),
+    (("workload.on_s", "Burst lasts", "Mean length of a burst, with bursts and quiet in turn."), 1.0),
+    (("workload.off_s", "Quiet lasts", "Mean length of the quiet between bursts."), 1.0),
+    (("workload.off_level", "Rate in the quiet", "Share of a burst's rate that goes on between bursts."), 0.05),
+    (("workload.user_mean", "User part, mean", "Mean part of a prompt that is its own."), 10.0),
+    (("workload.user_cv", "User part, spread", "Standard deviation of user parts in means, lognormal."), 0.1),
+    (("workload.output_mean", "Output, mean", "Mean answer."), 10.0),
+    (("workload.output_cv", "Output, spread", "Standard deviation of answers in means, lognormal."), 0.1),
+];
+
+pub(super) const CHOICES: &[(Words, &[&str])] = &[
+    (
+        ("workload.arrivals", "Arrivals", "By chance, with gaps of a Gamma law, or in bursts with quiet between them."),
+        &["poisson", "gamma", "on_off"],
+    ),
+    (
+        ("workload.lengths", "Lengths", "Lognormal by mean and spread, or drawn from the requests of a trace."),
+        &["lognormal", "empirical"],
+    ),
+];
