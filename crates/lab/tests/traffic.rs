@@ -195,7 +195,8 @@ fn a_fit_finds_the_figures_that_a_trace_was_made_with() {
         };
         let (trace, traffic) = analysed(recorded(&figures, 20.0, 3), TouchOrder::LeafFirst, &[]);
         let fitted = fit(&trace, &traffic, LengthLaw::Lognormal);
-        let near = |got: f64, wanted: f64, by: f64| assert!((got / wanted - 1.0).abs() < by, "{got} for {wanted}: {fitted:?}");
+        let near =
+            |got: f64, wanted: f64, by: f64| assert!((got / wanted - 1.0).abs() < by, "{got} for {wanted}: {fitted:?}");
         near(fitted.rate, 20.0, 0.1);
         near(fitted.cv, cv, 0.1);
         near(fitted.user_mean, 300.0, 0.05);

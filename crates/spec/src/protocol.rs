@@ -8,7 +8,7 @@ use crate::frame::Frame;
 use crate::knee::{KneeChartRequest, KneeReport, KneeSpec, KneeTrial};
 use crate::report::Report;
 use crate::sweep::{CellReport, Figure, SweepReport, SweepSpec};
-use crate::traffic::{ColumnMap, TraceFormat, TraceView};
+use crate::traffic::{TraceQuery, TraceView};
 use serde::{Deserialize, Serialize};
 
 /// Page to worker. `run` numbers are chosen by the page and never reused.
@@ -261,25 +261,6 @@ pub enum FromWorker {
         /// One entry per device tried.
         devices: Vec<DeviceReport>,
     },
-}
-
-/// How a file of recorded requests is read, and in which size it is shown.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct TraceQuery {
-    /// Its length, bytes, for the progress bar.
-    pub bytes: f64,
-    /// Its format; recognised when absent.
-    pub format: Option<TraceFormat>,
-    /// What its columns mean; by their names when absent.
-    pub columns: Option<ColumnMap>,
-    /// Tokens of a block that a key stands for; by the format when absent.
-    pub key_tokens: Option<u32>,
-    /// Width of pictures, CSS pixels.
-    pub width: u32,
-    /// Height of pictures, CSS pixels.
-    pub height: u32,
-    /// Dark scheme.
-    pub dark: bool,
 }
 
 /// What to draw.

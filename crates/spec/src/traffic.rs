@@ -150,6 +150,25 @@ impl ColumnMap {
     }
 }
 
+/// How a file of recorded requests is read, and in which size it is shown.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TraceQuery {
+    /// Its length, bytes, for the progress bar.
+    pub bytes: f64,
+    /// Its format; recognised when absent.
+    pub format: Option<TraceFormat>,
+    /// What its columns mean; by their names when absent.
+    pub columns: Option<ColumnMap>,
+    /// Tokens of a block that a key stands for; by the format when absent.
+    pub key_tokens: Option<u32>,
+    /// Width of pictures, CSS pixels.
+    pub width: u32,
+    /// Height of pictures, CSS pixels.
+    pub height: u32,
+    /// Dark scheme.
+    pub dark: bool,
+}
+
 /// Something that reading met more or less often.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Remark {

@@ -2,7 +2,7 @@
 
 use crate::link::{Event, Host, Link};
 use crate::state::{App, Failure, Links, Phase, Progress, Story};
-use crate::{address, env, playback, text};
+use crate::{address, env, playback, text, traffic};
 use leptos::prelude::*;
 use servelab_spec::catalog::{Catalog, PresetInfo};
 use servelab_spec::experiment::{DeviceChoice, ExecutionMode};
@@ -220,7 +220,7 @@ fn listen(app: App, host: Host, message: FromWorker) {
         FromWorker::ColdStart { run, answer } => app.cold.answered(run, *answer),
         FromWorker::Failed { run, ref message, .. }
             if app.cold.refused(run, message) || app.traffic.refused(run, message) => {}
-        FromWorker::Trace { run, view, spec, generator } => app.traffic.viewed(run, *view, *spec, *generator),
+        FromWorker::Trace { run, view, spec, generator } => traffic::viewed(app, run, *view, *spec, *generator),
         FromWorker::TraceColumns { run, columns, message } => app.traffic.asks_columns(run, columns, &message),
         FromWorker::Failed { run, message, field } if run == current => {
             if host == Host::Gpu && field.is_none() {

@@ -5,8 +5,8 @@ use crate::state::App;
 use crate::{address, control, text};
 use leptos::prelude::*;
 use servelab_spec::Spec;
-use servelab_spec::protocol::{ToWorker, TraceQuery};
-use servelab_spec::traffic::{ColumnMap, TraceFormat, TraceView};
+use servelab_spec::protocol::ToWorker;
+use servelab_spec::traffic::{ColumnMap, TraceFormat, TraceQuery, TraceView};
 use std::sync::Arc;
 use web_sys::Blob;
 
@@ -23,6 +23,8 @@ pub(crate) struct Traffic {
     /// The section is open.
     pub open: RwSignal<bool>,
     file: StoredValue<Option<Blob>, LocalStorage>,
+    /// How it was read last.
+    query: StoredValue<Option<TraceQuery>>,
     /// Its name.
     pub name: RwSignal<String>,
     /// Format that the visitor says it has.
@@ -46,6 +48,7 @@ impl Traffic {
         Traffic {
             open: RwSignal::new(false),
             file: StoredValue::new_local(None),
+            query: StoredValue::new(None),
             name: RwSignal::new(String::new()),
             format: RwSignal::new(None),
             columns: RwSignal::new(vec![]),
@@ -71,9 +74,10 @@ impl Traffic {
         ours
     }
 
-    pub(crate) fn viewed(&self, number: u32, view: TraceView, spec: Spec, generator: Spec) {
+    /// It has been read; says whether that was the latest one.
+    pub(crate) fn viewed(&self, number: u32, view: TraceView, spec: Spec, generator: Spec) -> bool {
         if !self.current(number) {
-            return;
+            return false;
         }
         self.progress.set(None);
         self.error.set(None);
@@ -83,6 +87,7 @@ impl Traffic {
         self.map.set(view.map.clone().unwrap_or_default());
         self.specs.set_value(Some((spec, generator)));
         self.view.set(Some(Arc::new(view)));
+        true
     }
 
     pub(crate) fn asks_columns(&self, number: u32, columns: Vec<String>, message: &str) {
@@ -138,7 +143,19 @@ pub(crate) fn read(app: App) {
         height: HEIGHT,
         dark: untrack(|| app.look.dark()),
     };
+    traffic.query.set_value(Some(query.clone()));
     control::post_with(app, Host::Cpu, &ToWorker::TraceOpen { run, query }, "file", &file);
+}
+
+/// What a worker has read, the workers of sweeps and knees need as well.
+pub(crate) fn viewed(app: App, number: u32, view: TraceView, spec: Spec, generator: Spec) {
+    if !app.traffic.viewed(number, view, spec, generator) {
+        return;
+    }
+    if let (Some(query), Some(file)) = (app.traffic.query.get_value(), app.traffic.file.get_value()) {
+        app.study.sweep.bring(&query, &file);
+        app.study.knee.bring(&query, &file);
+    }
 }
 
 /// Stops reading.

@@ -158,7 +158,8 @@ impl Slices {
         self.at = to;
         let buffer = JsFuture::from(file.slice(from, to).array_buffer()).await;
         // It was moved, deleted or changed while it was being read.
-        let buffer = buffer.map_err(|_| "the file can not be read any more; has it been changed or moved?".to_owned())?;
+        let buffer =
+            buffer.map_err(|_| "the file can not be read any more; has it been changed or moved?".to_owned())?;
         Ok(Some(js_sys::Uint8Array::new(&buffer).to_vec()))
     }
 }

@@ -44,6 +44,8 @@ pub struct Desk<D: Devices> {
     run: Option<Run<D::Executor>>,
     job: Option<Job>,
     opening: Option<Opening>,
+    /// A cell or trial that waits for the file to be read: it may be about that trace.
+    waiting: Option<ToWorker>,
     /// The trace that was viewed last.
     viewed: Option<String>,
 }
@@ -71,7 +73,7 @@ enum State {
 impl<D: Devices> Desk<D> {
     /// A desk with nothing on it.
     pub fn new(devices: D, clock: Clock) -> Self {
-        Desk { devices, clock, run: None, job: None, opening: None, viewed: None }
+        Desk { devices, clock, run: None, job: None, opening: None, waiting: None, viewed: None }
     }
 
     /// What a worker says first.
@@ -94,6 +96,16 @@ impl<D: Devices> Desk<D> {
         if let Some(answer) = self.opening.as_mut().and_then(|opening| opening.feed(piece, self.clock, say)) {
             say(answer);
             self.opening = None;
+            self.resume(say);
+        }
+    }
+
+    /// Begins what has waited for a file.
+    fn resume(&mut self, say: &mut dyn FnMut(FromWorker)) {
+        match self.waiting.take() {
+            Some(ToWorker::SweepCell { run, sweep, cell }) => self.begin(run, Job::cell(run, *sweep, cell), say),
+            Some(ToWorker::KneeTrial { run, knee, trial }) => self.begin(run, Job::trial(run, *knee, trial), say),
+            _ => {}
         }
     }
 
@@ -101,6 +113,7 @@ impl<D: Devices> Desk<D> {
     pub fn unreadable(&mut self, reason: &str, say: &mut dyn FnMut(FromWorker)) {
         if let Some(opening) = self.opening.take() {
             say(FromWorker::Failed { run: opening.run, message: reason.to_owned(), field: None });
+            self.resume(say);
         }
     }
 
@@ -112,6 +125,11 @@ impl<D: Devices> Desk<D> {
     pub async fn hear(&mut self, message: ToWorker, say: &mut dyn FnMut(FromWorker)) {
         match message {
             ToWorker::Run { run, spec } => self.start(run, *spec, say),
+            ToWorker::SweepCell { .. } | ToWorker::KneeTrial { .. } if self.opening.is_some() => {
+                if let Some(other) = self.waiting.replace(message) {
+                    say(jobs::never_begun(&other));
+                }
+            }
             ToWorker::Cancel { run } => {
                 if let Some(job) = self.job.take_if(|job| job.run == run) {
                     say(job.dropped());
@@ -119,6 +137,11 @@ impl<D: Devices> Desk<D> {
                 }
                 if let Some(opening) = self.opening.take_if(|opening| opening.run == run) {
                     say(opening.dropped());
+                    self.resume(say);
+                    return;
+                }
+                if let Some(message) = self.waiting.take_if(|message| jobs::number(message) == Some(run)) {
+                    say(jobs::never_begun(&message));
                     return;
                 }
                 if let Some(open) = self.open_run(run).filter(|open| open.state != State::Ended) {
@@ -199,6 +222,7 @@ impl<D: Devices> Desk<D> {
             if let Some(answer) = opening.slice(self.clock, &mut self.viewed, say) {
                 say(answer);
                 self.opening = None;
+                self.resume(say);
             }
             return;
         }

@@ -1,8 +1,8 @@
 //! A file at the desk: handed over in pieces, answered once (T1), its trace on the shelf until another is viewed (T2).
 #![allow(clippy::unwrap_used)]
 
-use servelab_spec::protocol::{FromWorker, ToWorker, TraceQuery};
-use servelab_spec::traffic::{ColumnMap, TraceFormat};
+use servelab_spec::protocol::{FromWorker, ToWorker};
+use servelab_spec::traffic::{ColumnMap, TraceFormat, TraceQuery};
 use servelab_worker::Priced;
 use servelab_worker::desk::{Clock, Desk};
 use servelab_workload::trace::shelf;
@@ -56,7 +56,9 @@ fn a_file_is_viewed_and_can_be_run() {
         while desk.busy() {
             pollster::block_on(desk.work(&mut |answer| said.push(answer)));
         }
-        let finished = said.iter().any(|answer| matches!(answer, FromWorker::Report { report, .. } if report.policies[0].requests.finished == 7));
+        let finished = said.iter().any(
+            |answer| matches!(answer, FromWorker::Report { report, .. } if report.policies[0].requests.finished == 7),
+        );
         assert!(finished, "{said:?}");
     }
     // Another file, and the first is gone from the shelf.
@@ -73,12 +75,18 @@ fn a_file_is_viewed_and_can_be_run() {
 fn every_file_is_answered_once() {
     let mut desk = Desk::new(Priced, ticking as Clock);
     let said = give(&mut desk, 1, COLUMNS, TraceQuery::default());
-    assert!(matches!(&ends(&said)[..], [FromWorker::TraceColumns { run: 1, columns, .. }] if columns.len() == 5), "{said:?}");
+    assert!(
+        matches!(&ends(&said)[..], [FromWorker::TraceColumns { run: 1, columns, .. }] if columns.len() == 5),
+        "{said:?}"
+    );
     let azure = TraceQuery { format: Some(TraceFormat::Azure), ..TraceQuery::default() };
     let said = give(&mut desk, 2, MOONCAKE, azure);
     assert!(matches!(&ends(&said)[..], [FromWorker::TraceColumns { run: 2, .. }]), "{said:?}");
     let said = give(&mut desk, 3, b"PK\x03\x04and so on", TraceQuery::default());
-    assert!(matches!(&ends(&said)[..], [FromWorker::Failed { run: 3, message, .. }] if message.contains("zip")), "{said:?}");
+    assert!(
+        matches!(&ends(&said)[..], [FromWorker::Failed { run: 3, message, .. }] if message.contains("zip")),
+        "{said:?}"
+    );
     // Stopped, replaced, unreadable: each says so, once.
     let open = |run| ToWorker::TraceOpen { run, query: TraceQuery::default() };
     assert!(tell(&mut desk, open(4)).is_empty());

@@ -74,7 +74,9 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::{Source, Workload};
-    use servelab_spec::experiment::{AgentTreeSpec, GeneratedSpec, LengthLaw, LongShortSpec, MultiTenantSpec, SessionsSpec};
+    use servelab_spec::experiment::{
+        AgentTreeSpec, GeneratedSpec, LengthLaw, LongShortSpec, MultiTenantSpec, SessionsSpec,
+    };
 
     #[test]
     fn means_agree_with_the_requests() {

@@ -9,6 +9,7 @@ use servelab_workload::trace::{ReadOptions, Reader};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// Counts what is held.
 struct Counting;
@@ -31,6 +32,9 @@ unsafe impl GlobalAlloc for Counting {
         unsafe { System.dealloc(at, layout) }
     }
 }
+
+/// Counts are of the whole process: one test at a time.
+static ALONE: Mutex<()> = Mutex::new(());
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -100,6 +104,7 @@ fn damaged(file: &[u8], draw: &mut Stream) -> Vec<u8> {
 
 #[test]
 fn damaged_files_are_read_or_refused_and_never_more() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let (mut read, mut refused) = (0, 0);
     for (number, file) in (0u64..).zip(FILES) {
         for round in 0..400 {
@@ -147,6 +152,7 @@ fn damaged_files_are_read_or_refused_and_never_more() {
 /// A hundred megabytes in one line, and in one field: held never.
 #[test]
 fn a_file_without_ends_is_not_held() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     for (head, format) in [
         ("{\"hash_ids\": [", TraceFormat::Mooncake),
         ("TIMESTAMP,ContextTokens,GeneratedTokens\n\"", TraceFormat::Azure),

@@ -9,7 +9,13 @@ use servelab_spec::experiment::WorkloadSpec;
 
 /// Every number with the granularity of its control.
 pub(super) fn numbers() -> impl Iterator<Item = &'static (Words, f64)> {
-    NUMBERS.iter().chain(store::NUMBERS).chain(scaling::NUMBERS).chain(startup::NUMBERS).chain(trace::NUMBERS).chain(trace::FIGURES)
+    NUMBERS
+        .iter()
+        .chain(store::NUMBERS)
+        .chain(scaling::NUMBERS)
+        .chain(startup::NUMBERS)
+        .chain(trace::NUMBERS)
+        .chain(trace::FIGURES)
 }
 
 /// Every switch.

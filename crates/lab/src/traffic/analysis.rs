@@ -71,7 +71,7 @@ impl Analysis {
     /// Reads on by so many requests; how far it is, 0 to 1.
     pub fn advance(&mut self, requests: usize) -> f64 {
         let trace = Arc::clone(&self.trace);
-        let end = (self.next + requests).min(trace.rows().len());
+        let end = self.next.saturating_add(requests).min(trace.rows().len());
         for row in &trace.rows()[self.next..end] {
             self.read(&trace, row);
         }

@@ -22,7 +22,7 @@ texts! {
 /// How far reading is.
 pub(crate) fn traffic_progress(stage: &str, fraction: f64, requests: u32) -> String {
     let doing = if stage == "looking" { "Looking for what they share" } else { "Reading" };
-    format!("{doing}: {} %, {} requests", number(100.0 * fraction), number(requests.into()))
+    format!("{doing}: {:.0} %, {} requests", 100.0 * fraction, number(requests.into()))
 }
 
 /// A part of a table, for its label.

@@ -156,9 +156,15 @@ fn Columns() -> impl IntoView {
 #[component]
 fn Seen(view: Arc<TraceView>) -> impl IntoView {
     let app = App::here();
-    let facts = view.facts.iter().map(|(name, value)| view! { <tr><th scope="row">{name.clone()}</th><td>{value.clone()}</td></tr> });
+    let facts = view
+        .facts
+        .iter()
+        .map(|(name, value)| view! { <tr><th scope="row">{name.clone()}</th><td>{value.clone()}</td></tr> });
     let findings = view.findings.iter().map(|finding| view! { <li>{finding.clone()}</li> });
-    let charts = view.charts.iter().map(|chart| view! { <div class="picture" data-testid=chart.id.clone() inner_html=chart.svg.clone()></div> });
+    let charts = view
+        .charts
+        .iter()
+        .map(|chart| view! { <div class="picture" data-testid=chart.id.clone() inner_html=chart.svg.clone()></div> });
     let remarks = view.remarks.iter().map(|remark| view! { <li>{text::traffic_remark(remark)}</li> }).collect_view();
     view! {
         <div data-testid="traffic-view" data-trace=view.trace.clone()>

@@ -8,8 +8,8 @@ use servelab_lab::traffic::fit::fit;
 use servelab_lab::traffic::view::{Look, view};
 use servelab_lab::traffic::{Analysis, propose};
 use servelab_spec::experiment::{LengthLaw, Spec, WorkloadSpec};
-use servelab_spec::protocol::{FromWorker, TraceQuery};
-use servelab_spec::traffic::{ColumnMap, Remark};
+use servelab_spec::protocol::FromWorker;
+use servelab_spec::traffic::{ColumnMap, Remark, TraceQuery};
 use servelab_workload::trace::{ReadOptions, Reader, Trace, TraceError, shelf};
 use std::sync::Arc;
 
@@ -26,7 +26,13 @@ pub(super) struct Opening {
 
 enum Stage {
     Reading(Box<Reader>),
-    Looking { trace: Arc<Trace>, analysis: Box<Analysis>, remarks: Vec<Remark>, columns: Vec<String>, map: Option<ColumnMap> },
+    Looking {
+        trace: Arc<Trace>,
+        analysis: Box<Analysis>,
+        remarks: Vec<Remark>,
+        columns: Vec<String>,
+        map: Option<ColumnMap>,
+    },
 }
 
 impl Opening {
@@ -42,7 +48,12 @@ impl Opening {
     }
 
     /// Takes the next piece; none at the end. The answer, when the file can not be read on.
-    pub(super) fn feed(&mut self, piece: Option<&[u8]>, clock: Clock, say: &mut dyn FnMut(FromWorker)) -> Option<FromWorker> {
+    pub(super) fn feed(
+        &mut self,
+        piece: Option<&[u8]>,
+        clock: Clock,
+        say: &mut dyn FnMut(FromWorker),
+    ) -> Option<FromWorker> {
         let Stage::Reading(reader) = &mut self.stage else { return None };
         if let Some(piece) = piece {
             if let Err(error) = reader.push(piece) {

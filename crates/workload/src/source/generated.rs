@@ -67,14 +67,18 @@ impl Generated {
         }
         let trace = match sizes.lengths {
             LengthLaw::Lognormal => None,
-            LengthLaw::Empirical => {
-                Some(shelf::of(&TraceSpec { trace: sizes.trace.clone(), ..TraceSpec::default() })?)
-            }
+            LengthLaw::Empirical => Some(shelf::of(&TraceSpec { trace: sizes.trace.clone(), ..TraceSpec::default() })?),
         };
         let stream = |purpose: &[u8]| Stream::new(seed, purpose);
         let all = Drawn {
             arrivals: arrivals(sizes, seed, rate_per_s)?,
-            tenants: population::tenants(seed, sizes.tenants, (sizes.system_min, sizes.system_max), block_tokens, |_| 0),
+            tenants: population::tenants(
+                seed,
+                sizes.tenants,
+                (sizes.system_min, sizes.system_max),
+                block_tokens,
+                |_| 0,
+            ),
             popularity: Popularity::new(sizes.tenants, sizes.skew),
             whose: stream(b"tenant"),
             user_lengths: stream(b"user_length"),

@@ -31,7 +31,9 @@ fn mean_and_cv(samples: &[f64]) -> (f64, f64) {
 #[test]
 fn gaps_have_the_mean_and_cv_that_were_asked_for() {
     let n: f64 = 40_000.0;
-    for (law, cv) in [(ArrivalLaw::Poisson, 1.0), (ArrivalLaw::Gamma, 0.3), (ArrivalLaw::Gamma, 1.0), (ArrivalLaw::Gamma, 3.0)] {
+    for (law, cv) in
+        [(ArrivalLaw::Poisson, 1.0), (ArrivalLaw::Gamma, 0.3), (ArrivalLaw::Gamma, 1.0), (ArrivalLaw::Gamma, 3.0)]
+    {
         let spec = GeneratedSpec { cv, ..sizes(n as u32, law) };
         let (mean, got) = mean_and_cv(&gaps(&all(&spec, 8, 5.0)));
         assert!((mean * 5.0 - 1.0).abs() < 4.0 * cv / n.sqrt(), "{law:?} {cv}: mean {mean}");
@@ -104,7 +106,8 @@ fn lengths_are_lognormal_and_capped() {
 fn empirical_lengths_are_those_of_the_trace() {
     let spec = GeneratedSpec { lengths: LengthLaw::Empirical, ..sizes(500, ArrivalLaw::Poisson) };
     let sample = shelf::find(TraceSpec::SAMPLE).unwrap();
-    let pairs: std::collections::BTreeSet<(u32, u32)> = sample.rows().iter().map(|row| (row.prompt, row.output)).collect();
+    let pairs: std::collections::BTreeSet<(u32, u32)> =
+        sample.rows().iter().map(|row| (row.prompt, row.output)).collect();
     let drawn = all(&spec, 6, 1.0);
     assert!(drawn.iter().all(|request| pairs.contains(&(request.prompt.len, request.output_tokens))));
     let distinct: std::collections::BTreeSet<u32> = drawn.iter().map(|request| request.prompt.len).collect();

@@ -96,8 +96,10 @@ impl Shape {
                 let of = |block: u32| (((end(block) - 1) as f64) / self.key_tokens) as usize;
                 let path = &path;
                 // Beyond the last key nothing is known, and nobody else's is the same.
-                let name = move |block: u32| path.get(of(block)).copied().unwrap_or_else(|| mix(own, last));
-                (Box::new(name), mix(own, last))
+                let beyond = mix(own, last);
+                let covered = ((f64::from(len) - 1.0) / self.key_tokens) as usize;
+                let tail = path.get(covered).copied().unwrap_or(beyond);
+                (Box::new(move |block: u32| path.get(of(block)).copied().unwrap_or(beyond)), tail)
             }
         };
         let own_keys = (0..blocks).map(|block| BlockKey(mix(salt(name(block)), u64::from(block)))).collect();

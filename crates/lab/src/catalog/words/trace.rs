@@ -61,7 +61,14 @@ pub(super) const SWITCHES: &[Words] = &[
 
 /// Of generated traffic.
 pub(super) const FIGURES: &[(Words, f64)] = &[
-    (("workload.cv", "Burstiness", "Standard deviation of gaps in means, with Gamma arrivals: 1 is chance, above come bursts, below an even flow."), 0.1),
+    (
+        (
+            "workload.cv",
+            "Burstiness",
+            "Standard deviation of gaps in means, with Gamma arrivals: 1 is chance, above come bursts, below an even flow.",
+        ),
+        0.1,
+    ),
     (("workload.on_s", "Burst lasts", "Mean length of a burst, with bursts and quiet in turn."), 1.0),
     (("workload.off_s", "Quiet lasts", "Mean length of the quiet between bursts."), 1.0),
     (("workload.off_level", "Rate in the quiet", "Share of a burst's rate that goes on between bursts."), 0.05),
