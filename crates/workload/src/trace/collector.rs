@@ -89,6 +89,10 @@ impl Collector {
 
     /// The conversation of that name.
     pub(super) fn session(&mut self, name: &str) -> u32 {
+        // Of rows that are not kept nothing is.
+        if self.rows.len() >= MAX_ROWS {
+            return 0;
+        }
         let name = hash(name);
         let next = self.sessions;
         let session = *self.session_names.entry(name).or_insert(next);

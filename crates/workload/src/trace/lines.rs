@@ -3,8 +3,9 @@
 use super::collector::Collector;
 use super::problem::Cause;
 
-/// Longest line that is read. The keys of a prompt of two million tokens in blocks of sixteen are a tenth of it; what is longer carries texts.
-const LONGEST: usize = 16 << 20;
+/// Longest line that is read. The keys of a prompt of two million tokens in blocks of sixteen fit in it; what is longer carries texts. As values, what stands in
+/// it takes up to sixteen times as much for a moment.
+const LONGEST: usize = 4 << 20;
 
 /// The line begun.
 #[derive(Debug, Default)]

@@ -161,7 +161,7 @@ impl Cause {
             Cause::NotJson => ("the line is no JSON object".into(), "expected is one object a line"),
             Cause::NotUtf8 => ("the line is not UTF-8".into(), "save the file as UTF-8"),
             Cause::LineTooLong => (
-                "the line is longer than 16 MiB".into(),
+                "the line is longer than 4 MiB".into(),
                 "expected is one request a line; texts of prompts can be left out",
             ),
             Cause::Missing(field) => (format!("{field} is missing"), "every request needs it"),

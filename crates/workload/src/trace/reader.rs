@@ -1,7 +1,7 @@
 //! [`Reader`]: bytes in, a trace out.
 //!
 //! It is fed pieces of any size and asks for nothing, so a browser's worker, a terminal and a test feed it alike. What it holds of a file is the
-//! beginning by which the format is recognised (64 KiB), the line or record begun (16 MiB at most), and the requests themselves.
+//! beginning by which the format is recognised (64 KiB), the line or record begun (4 MiB at most), and the requests themselves.
 
 use super::collector::Collector;
 use super::formats::{self, Parser};

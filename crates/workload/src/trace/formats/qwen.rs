@@ -1,7 +1,7 @@
 //! Qwen-Bailian: as Mooncake, in seconds, a key for 16 tokens, and `chat_id` with `parent_chat_id` (−1 for a first turn), `type` and `turn`.
 
 use super::super::collector::{Collector, Entry};
-use super::super::problem::Cause;
+use super::super::problem::{Cause, MAX_ROWS};
 use super::{LineFormat, instant, json, tokens};
 use serde_json::Value;
 use servelab_engine::hash::KeyMap;
@@ -33,7 +33,7 @@ impl Qwen {
         // A turn whose parent lies before the file begins starts a conversation here.
         let known = parent.and_then(|parent| self.sessions.get(&(parent as u64)).copied());
         let session = known.unwrap_or_else(|| out.new_session());
-        if let Some(id) = id("chat_id") {
+        if let Some(id) = id("chat_id").filter(|_| out.len() < MAX_ROWS) {
             self.sessions.insert(id as u64, session);
         }
         let group = object.get("type").and_then(Value::as_str).unwrap_or_default();
