@@ -27,6 +27,10 @@ pub(crate) enum Command {
     Signals(SignalsArgs),
     /// Let the trained model continue prompts, on one replica that keeps its cache from prompt to prompt.
     Write(WriteArgs),
+    /// Show what a file of recorded requests looks like, and what will matter when it is run.
+    Inspect(InspectArgs),
+    /// Replay a file of recorded requests under several policies.
+    Replay(ReplayArgs),
     /// Show what can be chosen.
     List(ListArgs),
     /// Print everything that can be chosen, as JSON.
@@ -54,6 +58,61 @@ pub(crate) struct Experiment {
     /// Seed of every random draw; of several runs, that of the first.
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
+    /// Replay this file of recorded requests: it is the workload then, or the trace that the experiment names.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) read: ReadArgs,
+}
+
+/// How a file of recorded requests is read.
+#[derive(ClapArgs)]
+pub(crate) struct ReadArgs {
+    /// Its format, where it is not what it looks like: mooncake, qwen, azure, burst_gpt, vllm_bench, otel or columns.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) trace_format: Option<String>,
+    /// Which columns of a CSV are what: `arrival=ts,unit=ms,prompt=in,output=out`, and if there are `session`, `tenant`, `prefix`, `prefix_tokens`.
+    #[arg(long, value_name = "PART=COLUMN,…")]
+    pub(crate) columns: Option<String>,
+    /// Tokens that a block key of the file stands for, where it is not what is usual in its format.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=8192))]
+    pub(crate) key_tokens: Option<u32>,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct InspectArgs {
+    /// The file, plain or packed with gzip.
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) read: ReadArgs,
+    /// How to print it; JSON has a spec in it that `servelab run` takes.
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    pub(crate) format: Format,
+    /// Draw `traffic_rate`, `traffic_lengths` or `traffic_cache` into a file; may be given several times.
+    #[arg(long = "chart", value_name = "ID=FILE.svg")]
+    pub(crate) charts: Vec<String>,
+    /// Draw charts for a dark background.
+    #[arg(long)]
+    pub(crate) dark: bool,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct ReplayArgs {
+    /// The file, plain or packed with gzip.
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) read: ReadArgs,
+    /// Policies to compare (`servelab list policies`), as `round_robin,prefix_affinity(guard=0)`; may be given several times.
+    #[arg(long = "policy", value_name = "NAME,…")]
+    pub(crate) policies: Vec<String>,
+    /// Change a setting, for example `replicas=8`, `workload.speed=2` or `workload.until_s=600`.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// Seed of every random draw.
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    #[command(flatten)]
+    pub(crate) run: Print,
 }
 
 /// Where results go and how many cores work on them.
@@ -168,6 +227,13 @@ pub(crate) struct MergeArgs {
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) experiment: Experiment,
+    #[command(flatten)]
+    pub(crate) print: Print,
+}
+
+/// How a run is printed.
+#[derive(ClapArgs)]
+pub(crate) struct Print {
     /// How to print the report.
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub(crate) format: Format,

@@ -13,6 +13,7 @@
 //! | [`output`] | files that results go to |
 //! | [`summary`] | a report as a person reads it |
 //! | [`table`] | text tables |
+//! | [`trace`] | recorded traffic: looked at, and replayed |
 //! | [`list`] | what can be chosen |
 //! | [`model`] | runs with the real model, behind the feature `tinygpt` |
 //! | [`mod@write`] | the trained model continues prompts, behind the same feature |
@@ -34,6 +35,7 @@ mod summary;
 mod sweep;
 mod table;
 mod write;
+mod trace;
 
 use args::{Args, Command};
 use clap::Parser;
@@ -76,6 +78,8 @@ fn main() -> ExitCode {
         Command::Coldstart(args) => coldstart::coldstart(&args, &mut out),
         Command::Signals(args) => signals::command(&args, &mut out),
         Command::Write(args) => write::write(&args, &mut out),
+        Command::Inspect(args) => trace::inspect(&args, &mut out),
+        Command::Replay(args) => trace::replay(&args, &mut out),
         Command::List(args) => list::list(&args, &mut out),
         Command::Catalog => list::catalog(&mut out),
     };

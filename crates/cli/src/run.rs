@@ -1,9 +1,10 @@
 //! Runs a spec and writes what came out.
 
-use crate::args::{Format, RunArgs};
+use crate::args::{Format, Print, RunArgs};
 use crate::output::Output;
 use crate::{Failure, failed, model, source, summary};
 use servelab_lab::{Session, chart};
+use servelab_spec::Spec;
 use servelab_spec::csv::report_csv;
 use servelab_spec::experiment::ExecutionMode;
 use servelab_spec::protocol::ChartRequest;
@@ -11,7 +12,11 @@ use std::io::Write;
 use std::path::Path;
 
 pub(crate) fn run(args: &RunArgs, out: &mut impl Write) -> Result<(), Failure> {
-    let spec = source::spec(&args.experiment)?;
+    run_spec(source::spec(&args.experiment)?, &args.print, out)
+}
+
+/// Runs a spec and prints it as asked.
+pub(crate) fn run_spec(spec: Spec, args: &Print, out: &mut impl Write) -> Result<(), Failure> {
     // Before the run: a mistyped chart should not cost a run to find out.
     let charts = args.charts.iter().map(|chart| chart_request(args, chart)).collect::<Result<Vec<_>, _>>()?;
     if args.record.is_some() && spec.execution.mode != ExecutionMode::Tinygpt {
@@ -52,7 +57,7 @@ pub(crate) fn write_json(value: &impl serde::Serialize, out: &mut impl Write) ->
     Ok(writeln!(out, "{text}")?)
 }
 
-fn chart_request<'a>(args: &RunArgs, chart: &'a str) -> Result<(ChartRequest, &'a str), Failure> {
+fn chart_request<'a>(args: &Print, chart: &'a str) -> Result<(ChartRequest, &'a str), Failure> {
     let wrong = |accepted: &str| Failure::Request(format!("--chart {chart}: {accepted}"));
     let Some((id, file)) = chart.split_once('=').filter(|(_, file)| !file.is_empty()) else {
         return Err(wrong("accepted is ID=FILE.svg, as in ttft_cdf=ttft.svg"));

@@ -1,7 +1,7 @@
 //! From what was typed to a spec.
 
-use crate::Failure;
 use crate::args::Experiment;
+use crate::{Failure, trace};
 use servelab_lab::{catalog, presets};
 use servelab_spec::experiment::PolicySpec;
 use servelab_spec::sweep::{self, SweepSpec};
@@ -48,7 +48,11 @@ pub(crate) fn set(mut spec: Spec, changes: &[String]) -> Result<Spec, Failure> {
     Ok(spec)
 }
 
-fn changed(spec: Spec, args: &Experiment) -> Result<Spec, Failure> {
+fn changed(mut spec: Spec, args: &Experiment) -> Result<Spec, Failure> {
+    // First, so that its settings can be set.
+    if let Some(file) = &args.trace {
+        spec = trace::into_spec(spec, file, &args.read)?;
+    }
     let mut spec = set(spec, &args.set)?;
     for file in &args.scripts {
         let policy = PolicySpec::scripted(&script(file)?).with("tier", args.script_tier.into());

@@ -9,7 +9,8 @@ use proptest::prelude::*;
 use servelab_engine::Nanos;
 use servelab_fleet::{Fleet, FleetConfig, RequestRecord};
 use servelab_spec::experiment::{
-    AgentTreeSpec, DemandSpec, EngineSpec, LongShortSpec, MultiTenantSpec, PolicySpec, SessionsSpec, WorkloadSpec,
+    AgentTreeSpec, DemandSpec, EngineSpec, GeneratedSpec, LongShortSpec, MultiTenantSpec, PolicySpec, SessionsSpec,
+    WorkloadSpec,
 };
 use servelab_workload::{Request, Source, Workload, survey};
 use std::collections::BTreeMap;
@@ -89,7 +90,8 @@ proptest! {
             WorkloadSpec::AgentTree(w) => WorkloadSpec::AgentTree(AgentTreeSpec { requests: 50, ..w }),
             WorkloadSpec::LongShort(w) => WorkloadSpec::LongShort(LongShortSpec { requests: 50, ..w }),
             WorkloadSpec::Demand(w) => WorkloadSpec::Demand(DemandSpec { curve: "0:1,0.001:1".into(), ..w }),
-            book => book,
+            WorkloadSpec::Generated(w) => WorkloadSpec::Generated(GeneratedSpec { requests: 50, ..w }),
+            as_it_is => as_it_is,
         };
         let source = Source::new(&workload, seed, 16, 12.0).unwrap();
         let spec = EngineSpec { blocks: 160, ..EngineSpec::default() };

@@ -38,7 +38,8 @@ pub use scaling::ScalingLane;
 pub use series::Lane;
 pub use sweep::draw as draw_sweep;
 
-use axis::Unit;
+pub(crate) use axis::Unit;
+pub(crate) use scaling::hours;
 use servelab_spec::experiment::SloSpec;
 use servelab_spec::protocol::{Chart, ChartRequest};
 use servelab_spec::validate::SpecError;
@@ -83,6 +84,15 @@ pub fn draw(request: &ChartRequest, lanes: &[Lane], slo: &SloSpec) -> Result<Cha
         }
     };
     Ok(plot::render(request, &picture))
+}
+
+/// Draws a picture that is made elsewhere.
+///
+/// # Errors
+/// A picture too small or too large.
+pub(crate) fn draw_picture(request: &ChartRequest, picture: &Picture) -> Result<Chart, SpecError> {
+    check_size(request.width, request.height)?;
+    Ok(plot::render(request, picture))
 }
 
 fn check_size(width: u32, height: u32) -> Result<(), SpecError> {

@@ -13,6 +13,7 @@
 //! | [`chart`] | the same SVG on host and wasm |
 //! | [`sweep`] | an experiment at many points and seeds, cell by cell |
 //! | [`replay`] | a stream of prompts against one cache, without a clock |
+//! | [`traffic`] | what a recorded trace looks like, and a fleet for it |
 //! | [`knee`] | the highest rate at which a policy keeps the limits |
 //! | [`presets`], [`costs`], [`catalog`] | what can be chosen |
 //! | [`configuration`] | a policy as its project's own configuration |
@@ -41,6 +42,7 @@ mod sketch;
 pub mod startup;
 pub mod stats;
 pub mod sweep;
+pub mod traffic;
 pub mod words;
 pub mod writing;
 

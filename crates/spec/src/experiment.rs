@@ -5,16 +5,20 @@
 
 mod demand;
 mod overflow;
+mod generated;
 mod scaling;
 mod startup;
 mod store;
+mod trace;
 mod workload;
 
 pub use demand::{Curve, DemandSpec};
 pub use overflow::OverflowSpec;
+pub use generated::{ArrivalLaw, GeneratedSpec, LengthLaw};
 pub use scaling::{ControllerSpec, ScalingSpec, Victim};
 pub use startup::{ProbeSpec, ProbesSpec, Readiness, Stage, StartupSpec};
 pub use store::{FetchRule, StoreSpec};
+pub use trace::TraceSpec;
 pub use workload::{AgentTreeSpec, LongShortSpec, MultiTenantSpec, RateUnit, SessionsSpec, WorkloadSpec};
 
 use serde::{Deserialize, Serialize};

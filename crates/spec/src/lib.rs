@@ -11,6 +11,7 @@
 //! | [`sweep`] | [`sweep::SweepSpec`]: an experiment at every value of one or two settings; its report |
 //! | [`knee`] | the highest rate at which limits are kept, and how it was found |
 //! | [`coldstart`] | a cold start stage by stage, and what weights take at least |
+//! | [`traffic`] | formats of recorded traffic, and what reading it found |
 //! | [`catalog`] | [`Catalog`]: policies, presets and parameters with units, ranges and words |
 //! | [`frame`] | [`frame::Frame`]: one picture of the fleet at one instant |
 //! | [`writing`] | prompts for the model that writes, and what it shows while it works |
@@ -31,6 +32,7 @@ pub mod protocol;
 pub mod report;
 pub mod signals;
 pub mod sweep;
+pub mod traffic;
 pub mod validate;
 pub mod writing;
 

@@ -87,10 +87,12 @@ pub fn set(spec: &Spec, key: &str, text: &str) -> Result<Spec, SpecError> {
     }
     let changed: Spec =
         serde_json::from_value(json).map_err(|error| SpecError::new(key, quote(text), accepted_by(&error)))?;
-    if let WorkloadSpec::Demand(demand) = &changed.workload
-        && key == "workload.curve"
-    {
-        demand.points()?;
+    if key == "workload.curve" {
+        match &changed.workload {
+            WorkloadSpec::Demand(demand) => demand.points().map(drop)?,
+            WorkloadSpec::Generated(generated) => generated.points().map(drop)?,
+            _ => {}
+        }
     }
     Ok(changed)
 }

@@ -10,6 +10,8 @@ use crate::report::Report;
 use crate::signals::SignalsReport;
 use crate::sweep::{CellReport, Figure, SweepReport, SweepSpec};
 use crate::writing::{WriteRequest, WriterModel, Written};
+    },
+use crate::traffic::{TraceQuery, TraceView};
 use serde::{Deserialize, Serialize};
 
 /// Page to worker. `run` numbers are chosen by the page and never reused.
@@ -145,6 +147,13 @@ pub enum ToWorker {
         run: u32,
         /// Addresses of the visitor's own files; absent for the model that comes with the page.
         files: Option<WriterFiles>,
+    },
+    /// Read a file of recorded requests. The browser hands its bytes over beside the message; an earlier file is dropped.
+    TraceOpen {
+        /// Number, as of a run.
+        run: u32,
+        /// How it is read and shown.
+        query: TraceQuery,
     },
     /// Measure the devices side by side.
     Measure {
@@ -282,6 +291,26 @@ pub enum FromWorker {
         run: u32,
         /// The replica after the step.
         written: Box<Written>,
+    },
+    /// A file that was read.
+    Trace {
+        /// Number it was asked for with.
+        run: u32,
+        /// What it looks like.
+        view: Box<TraceView>,
+        /// A fleet for it.
+        spec: Box<Spec>,
+        /// The same fleet with a generator in its place.
+        generator: Box<Spec>,
+    },
+    /// A table whose columns somebody has to explain.
+    TraceColumns {
+        /// Number it was asked for with.
+        run: u32,
+        /// The columns there are.
+        columns: Vec<String>,
+        /// What is missing.
+        message: String,
     },
     /// The devices, measured side by side.
     Measured {

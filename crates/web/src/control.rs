@@ -2,7 +2,7 @@
 
 use crate::link::{Event, Host, Link};
 use crate::state::{App, Failure, Links, Phase, Progress, Story};
-use crate::{address, env, playback, text, write};
+use crate::{address, env, playback, text, traffic, write};
 use leptos::prelude::*;
 use servelab_spec::catalog::{Catalog, PresetInfo};
 use servelab_spec::experiment::{DeviceChoice, ExecutionMode};
@@ -10,6 +10,7 @@ use servelab_spec::protocol::{ChartRequest, DeviceReport, FromWorker, ToWorker};
 use servelab_spec::validate::MAX_POLICIES;
 use std::sync::Arc;
 use std::time::Duration;
+use wasm_bindgen::JsValue;
 
 /// A run that ended within this much wall time is shown from its start; a longer one was watched while it ran.
 const WATCHED_MS: f64 = 2000.0;
@@ -154,13 +155,22 @@ pub(crate) fn measure(app: App, host: Host) {
 
 /// Sends to a worker, starting it when it is not there.
 pub(crate) fn post(app: App, host: Host, message: &ToWorker) {
+    send(app, host, &|link| link.post(message));
+}
+
+/// The same with a value beside the message, under a name, that crosses as it is.
+pub(crate) fn post_with(app: App, host: Host, message: &ToWorker, name: &str, value: &JsValue) {
+    send(app, host, &|link| link.post_with(message, Some((name, value))));
+}
+
+fn send(app: App, host: Host, give: &dyn Fn(&Link)) {
     let missing = app.links.try_update_value(|links| links.slot(host).is_none()) == Some(true);
     if missing {
         open(app, host);
     }
     app.links.update_value(|links| {
         if let Some(link) = links.slot(host) {
-            link.post(message);
+            give(link);
         }
     });
 }
@@ -190,6 +200,8 @@ fn listen(app: App, host: Host, message: FromWorker) {
     let current = app.run.number.get_untracked();
     match message {
         FromWorker::Ready { catalog } => ready(app, host, *catalog),
+        FromWorker::Progress { run, policy, fraction, ref stage, .. }
+            if app.traffic.went_on(run, stage, fraction, policy) => {}
         FromWorker::Progress { run, policy, fraction, t_s, stage } if run == current => {
             playback::reached(app, policy, t_s);
             let loading = matches!(stage.as_str(), "loading" | "building");
@@ -207,13 +219,16 @@ fn listen(app: App, host: Host, message: FromWorker) {
         }
         FromWorker::ColdStart { run, answer } => app.cold.answered(run, *answer),
         FromWorker::Signals { run, report } => app.foresight.answered(run, *report),
-        FromWorker::Failed { run, message, .. }
-            if app.cold.refused(run, &message)
-                || app.foresight.refused(run, &message)
-                || app.write.refused(run, &message) => {}
+        FromWorker::Failed { run, ref message, .. }
+            if app.cold.refused(run, message)
+                || app.foresight.refused(run, message)
+                || app.traffic.refused(run, message)
+                || app.write.refused(run, message) => {}
         FromWorker::WriterLoading { run, received, total } => app.write.came(run, received, total),
         FromWorker::WriterModel { run, model } => app.write.ready(run, *model),
         FromWorker::Written { run, written } => write::came(app, run, *written),
+        FromWorker::Trace { run, view, spec, generator } => traffic::viewed(app, run, *view, *spec, *generator),
+        FromWorker::TraceColumns { run, columns, message } => app.traffic.asks_columns(run, columns, &message),
         FromWorker::Failed { run, message, field } if run == current => {
             if host == Host::Gpu && field.is_none() {
                 retry_on_cpu(app, &message);

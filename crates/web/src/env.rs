@@ -67,6 +67,13 @@ pub(crate) fn root() -> Option<HtmlElement> {
     window()?.document()?.document_element()?.dyn_into().ok()
 }
 
+/// Scrolls to where the page begins, at once.
+pub(crate) fn to_top() {
+    if let Some(window) = window() {
+        window.scroll_to_with_x_and_y(0.0, 0.0);
+    }
+}
+
 /// Copies text; says whether the browser let it.
 pub(crate) async fn copy(text: &str) -> bool {
     let Some(window) = window() else { return false };

@@ -8,8 +8,8 @@ use servelab_spec::protocol::ToWorker;
 use servelab_spec::signals::SignalsReport;
 use std::sync::Arc;
 
-/// Numbers of questions, between those of runs and those about cold starts.
-const NUMBERS: std::ops::Range<u32> = 1 << 30..1 << 31;
+/// Numbers of questions, between those of runs and those of requests to write.
+const NUMBERS: std::ops::Range<u32> = 1 << 28..1 << 29;
 
 /// What is asked about signals and what was answered.
 #[derive(Clone, Copy)]

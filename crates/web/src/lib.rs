@@ -36,6 +36,7 @@ mod stage;
 mod state;
 mod study;
 mod text;
+mod traffic;
 mod views;
 mod write;
 

@@ -99,8 +99,17 @@ impl Link {
 
     /// Sends a message, at once or as soon as the worker is ready.
     pub(crate) fn post(&self, message: &ToWorker) {
+        self.post_with(message, None);
+    }
+
+    /// The same with a value beside it, under a name: a file is handed over and not its bytes.
+    pub(crate) fn post_with(&self, message: &ToWorker, beside: Option<(&str, &JsValue)>) {
         use serde::Serialize;
         let Ok(value) = message.serialize(&serde_wasm_bindgen::Serializer::json_compatible()) else { return };
+        if let Some((name, with)) = beside {
+            // Setting a property of an object just made can not fail.
+            let _ = js_sys::Reflect::set(&value, &name.into(), with);
+        }
         let mut waiting = self.state.borrow_mut();
         if waiting.ready {
             let _ = self.worker.post_message(&value);

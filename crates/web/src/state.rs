@@ -8,6 +8,7 @@ use crate::foresight::Foresight;
 use crate::link::{Host, Link};
 use crate::palette::Scheme;
 use crate::study::Study;
+use crate::traffic::Traffic;
 use crate::views::Sort;
 use crate::write::Write;
 use leptos::prelude::*;
@@ -66,6 +67,8 @@ pub(crate) struct App {
     pub charts: [RwSignal<Option<Arc<Chart>>>; CHARTS.len()],
     /// Sweeps and knees.
     pub study: Study,
+    /// The visitor's own traffic.
+    pub traffic: Traffic,
     /// The last address that is an entry of the history of its own.
     pub committed: StoredValue<String, LocalStorage>,
     /// Workers that are alive.
@@ -309,6 +312,7 @@ impl App {
             sort: RwSignal::new(None),
             charts: std::array::from_fn(|_| RwSignal::new(None)),
             study: Study::new(),
+            traffic: Traffic::new(),
             committed: StoredValue::new_local(String::new()),
             links: StoredValue::new_local(Links::default()),
         }

@@ -3,6 +3,7 @@
 //! A batch hands its items (cells of a sweep, trials of a knee) to workers, one at a time each ([`queue`]). The first worker stays when the
 //! batch is over: it puts the numbers together and draws, also of a batch that was cancelled or failed.
 
+mod beside;
 pub(crate) mod form;
 mod queue;
 
@@ -91,6 +92,8 @@ pub(crate) struct Batch {
 #[derive(Default)]
 struct Crew {
     links: Vec<Option<Link>>,
+    /// The visitor's own file, for workers to read first.
+    beside: beside::Beside,
     queue: Queue,
     cells: Vec<CellReport>,
     trials: Vec<KneeTrial>,
@@ -207,6 +210,7 @@ impl Batch {
                     while crew.links.len() <= worker {
                         crew.links.push(None);
                     }
+                    crew.brief(&link);
                     crew.links[worker] = Some(link);
                 }),
                 Err(reason) => {

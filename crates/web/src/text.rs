@@ -11,6 +11,7 @@ mod scaling;
 mod stage;
 mod study;
 mod write;
+mod traffic;
 
 pub(crate) use cold::*;
 pub(crate) use results::*;
@@ -18,6 +19,7 @@ pub(crate) use scaling::*;
 pub(crate) use stage::*;
 pub(crate) use study::*;
 pub(crate) use write::*;
+pub(crate) use traffic::*;
 
 use crate::format::{duration, number};
 use servelab_spec::catalog::{CostInfo, ParamInfo, ParamKind};

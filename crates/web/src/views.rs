@@ -23,6 +23,7 @@ mod status;
 mod story;
 mod study;
 mod tenants;
+mod traffic;
 mod why;
 mod write;
 
@@ -65,6 +66,7 @@ pub(crate) fn Page() -> impl IntoView {
             <charts::Charts />
             <foresight::Foresight />
             <write::Write />
+            <traffic::Traffic />
             <cold::Cold />
             <study::Study />
             <devices::Devices />

@@ -10,9 +10,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Numbers of requests begin here, between those of runs and those of questions about cold starts.
-const FIRST_NUMBER: u32 = 1 << 30;
-const LAST_NUMBER: u32 = 1 << 31;
+/// Numbers of requests begin here, between those of questions about signals and those of files.
+const FIRST_NUMBER: u32 = 1 << 29;
+const LAST_NUMBER: u32 = 1 << 30;
 
 /// Wall time between two steps shown: quick, and slow enough to follow.
 const QUICK: Duration = Duration::from_millis(33);

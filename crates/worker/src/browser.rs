@@ -53,6 +53,14 @@ extern "C" {
     fn done(this: &Piece) -> bool;
     #[wasm_bindgen(method, getter)]
     fn value(this: &Piece) -> js_sys::Uint8Array;
+    /// What a file is to whoever reads it.
+    type Blob;
+    #[wasm_bindgen(method, getter)]
+    fn size(this: &Blob) -> f64;
+    #[wasm_bindgen(method)]
+    fn slice(this: &Blob, from: f64, to: f64) -> Blob;
+    #[wasm_bindgen(method, js_name = arrayBuffer)]
+    fn array_buffer(this: &Blob) -> Promise;
 
     type Port;
     #[wasm_bindgen(method, setter, js_name = onmessage)]
@@ -81,7 +89,14 @@ pub fn serve<D: Devices + 'static>(devices: D) {
     let heard = inbox.clone();
     let on_message = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| {
         match serde_wasm_bindgen::from_value::<ToWorker>(event.data()) {
-            Ok(message) => heard.borrow_mut().push(message),
+            Ok(message) => {
+                // A file crosses as it is, beside the message: it is a handle and not its bytes.
+                let file = match message {
+                    ToWorker::TraceOpen { .. } => js_sys::Reflect::get(&event.data(), &"file".into()).ok(),
+                    _ => None,
+                };
+                heard.borrow_mut().push(message, file.filter(JsValue::is_object).map(JsCast::unchecked_into));
+            }
             Err(error) => say_stopped(&format!("page and worker do not understand each other ({error}); reload")),
         }
     });
@@ -93,13 +108,27 @@ pub fn serve<D: Devices + 'static>(devices: D) {
 
 async fn work<D: Devices>(mut desk: Desk<D>, inbox: Rc<RefCell<Inbox>>) {
     let turns = Turns::new();
+    let mut file = None;
     loop {
         loop {
             let message = inbox.borrow_mut().messages.pop_front();
-            let Some(message) = message else { break };
+            let Some((message, with)) = message else { break };
+            if matches!(message, ToWorker::TraceOpen { .. }) {
+                file = Some(Slices { file: with, at: 0.0 });
+            }
             desk.hear(message, &mut |answer| say(&answer)).await;
         }
-        if desk.busy() {
+        if desk.reading() {
+            let piece = match &mut file {
+                Some(slices) => slices.next().await,
+                None => Err("it came without the file".into()),
+            };
+            match piece {
+                Ok(piece) => desk.feed(piece.as_deref(), &mut |answer| say(&answer)),
+                Err(reason) => desk.unreadable(&reason, &mut |answer| say(&answer)),
+            }
+            turns.next().await;
+        } else if desk.busy() {
             desk.work(&mut |answer| say(&answer)).await;
             turns.next().await;
         } else {
@@ -111,14 +140,14 @@ async fn work<D: Devices>(mut desk: Desk<D>, inbox: Rc<RefCell<Inbox>>) {
 /// Messages that came and were not answered yet.
 #[derive(Default)]
 struct Inbox {
-    messages: VecDeque<ToWorker>,
+    messages: VecDeque<(ToWorker, Option<Blob>)>,
     /// Called when the next message comes.
     waiting: Option<js_sys::Function>,
 }
 
 impl Inbox {
-    fn push(&mut self, message: ToWorker) {
-        self.messages.push_back(message);
+    fn push(&mut self, message: ToWorker, file: Option<Blob>) {
+        self.messages.push_back((message, file));
         if let Some(resolve) = self.waiting.take() {
             // Resolving runs nothing before this turn ends.
             let _ = resolve.call0(&JsValue::NULL);
@@ -130,6 +159,32 @@ impl Inbox {
             let promise = Promise::new(&mut |resolve, _| inbox.borrow_mut().waiting = Some(resolve));
             let _ = JsFuture::from(promise).await;
         }
+    }
+}
+
+/// Bytes of a file that are read at a time: some milliseconds' worth.
+const PIECE: f64 = 1_048_576.0;
+
+/// A file in slices.
+struct Slices {
+    file: Option<Blob>,
+    at: f64,
+}
+
+impl Slices {
+    /// The next slice; none at the end.
+    async fn next(&mut self) -> Result<Option<Vec<u8>>, String> {
+        let Some(file) = &self.file else { return Err("it came without the file".into()) };
+        if self.at >= file.size() {
+            return Ok(None);
+        }
+        let (from, to) = (self.at, (self.at + PIECE).min(file.size()));
+        self.at = to;
+        let buffer = JsFuture::from(file.slice(from, to).array_buffer()).await;
+        // It was moved, deleted or changed while it was being read.
+        let buffer =
+            buffer.map_err(|_| "the file can not be read any more; has it been changed or moved?".to_owned())?;
+        Ok(Some(js_sys::Uint8Array::new(&buffer).to_vec()))
     }
 }
 

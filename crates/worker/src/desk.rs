@@ -7,9 +7,11 @@
 //! another took its place, or with `Failed`. It goes before a run, which waits and stays as it is.
 //! W5: a request to write is answered by a picture after each step, the last of which says that it is done, or by `Failed`; nothing comes after
 //! another has taken its place. It goes before runs, cells and trials: somebody reads along.
-//! Tests: `tests/desk.rs`.
+//! Files of recorded requests have promises of their own, see [`trace`].
+//! Tests: `tests/desk.rs`, `tests/trace.rs`.
 
 mod jobs;
+mod trace;
 mod writing;
 
 use crate::devices::{Devices, Opened};
@@ -24,6 +26,7 @@ use servelab_lab::{Progress, RunError, Session, catalog, chart};
 use servelab_spec::Spec;
 use servelab_spec::frame::Frame;
 use servelab_spec::protocol::{FromWorker, RequestStory, ToWorker};
+use trace::Opening;
 use writing::Writing;
 
 /// Wall time of a slice, ms: short enough that a frame asked for meanwhile comes within two animation frames, long
@@ -46,6 +49,11 @@ pub struct Desk<D: Devices> {
     run: Option<Run<D::Executor>>,
     job: Option<Job>,
     writing: Writing<D::Executor>,
+    opening: Option<Opening>,
+    /// A cell or trial that waits for the file to be read: it may be about that trace.
+    waiting: Option<ToWorker>,
+    /// The trace that was viewed last.
+    viewed: Option<String>,
 }
 
 struct Run<E> {
@@ -71,7 +79,8 @@ enum State {
 impl<D: Devices> Desk<D> {
     /// A desk with nothing on it.
     pub fn new(devices: D, clock: Clock) -> Self {
-        Desk { devices, clock, run: None, job: None, writing: Writing::default() }
+        let writing = Writing::default();
+        Desk { devices, clock, run: None, job: None, writing, opening: None, waiting: None, viewed: None }
     }
 
     /// What a worker says first.
@@ -81,7 +90,38 @@ impl<D: Devices> Desk<D> {
 
     /// There is something to work on.
     pub fn busy(&self) -> bool {
-        self.job.is_some() || self.running() || self.writing.busy()
+        self.job.is_some() || self.opening.is_some() || self.running() || self.writing.busy()
+    }
+
+    /// A file is being read: the next thing to do is [`Desk::feed`].
+    pub fn reading(&self) -> bool {
+        self.opening.as_ref().is_some_and(Opening::reading)
+    }
+
+    /// Takes the next piece of the file that is being read; none at its end.
+    pub fn feed(&mut self, piece: Option<&[u8]>, say: &mut dyn FnMut(FromWorker)) {
+        if let Some(answer) = self.opening.as_mut().and_then(|opening| opening.feed(piece, self.clock, say)) {
+            say(answer);
+            self.opening = None;
+            self.resume(say);
+        }
+    }
+
+    /// Begins what has waited for a file.
+    fn resume(&mut self, say: &mut dyn FnMut(FromWorker)) {
+        match self.waiting.take() {
+            Some(ToWorker::SweepCell { run, sweep, cell }) => self.begin(run, Job::cell(run, *sweep, cell), say),
+            Some(ToWorker::KneeTrial { run, knee, trial }) => self.begin(run, Job::trial(run, *knee, trial), say),
+            _ => {}
+        }
+    }
+
+    /// The file that is being read can not be read on; why.
+    pub fn unreadable(&mut self, reason: &str, say: &mut dyn FnMut(FromWorker)) {
+        if let Some(opening) = self.opening.take() {
+            say(FromWorker::Failed { run: opening.run, message: reason.to_owned(), field: None });
+            self.resume(say);
+        }
     }
 
     fn running(&self) -> bool {
@@ -92,12 +132,26 @@ impl<D: Devices> Desk<D> {
     pub async fn hear(&mut self, message: ToWorker, say: &mut dyn FnMut(FromWorker)) {
         match message {
             ToWorker::Run { run, spec } => self.start(run, *spec, say),
+            ToWorker::SweepCell { .. } | ToWorker::KneeTrial { .. } if self.opening.is_some() => {
+                if let Some(other) = self.waiting.replace(message) {
+                    say(jobs::never_begun(&other));
+                }
+            }
             ToWorker::Cancel { run } => {
                 if let Some(job) = self.job.take_if(|job| job.run == run) {
                     say(job.dropped());
                     return;
                 }
                 if self.writing.cancel(run, say) {
+                    return;
+                }
+                if let Some(opening) = self.opening.take_if(|opening| opening.run == run) {
+                    say(opening.dropped());
+                    self.resume(say);
+                    return;
+                }
+                if let Some(message) = self.waiting.take_if(|message| jobs::number(message) == Some(run)) {
+                    say(jobs::never_begun(&message));
                     return;
                 }
                 if let Some(open) = self.open_run(run).filter(|open| open.state != State::Ended) {
@@ -166,6 +220,11 @@ impl<D: Devices> Desk<D> {
             },
             ToWorker::Write { run, request } => self.writing.ask(run, *request, say),
             ToWorker::WriterModel { run, files } => self.writing.choose(run, files),
+            ToWorker::TraceOpen { run, query } => {
+                if let Some(other) = self.opening.replace(Opening::new(run, query)) {
+                    say(other.dropped());
+                }
+            }
             ToWorker::Measure { allow_software } => {
                 let devices = self.devices.measure(allow_software).await;
                 say(FromWorker::Measured { devices });
@@ -173,10 +232,18 @@ impl<D: Devices> Desk<D> {
         }
     }
 
-    /// Works for one slice: on what is to be written, else on the cell or trial, else on the run, or takes one step towards it.
+    /// Works for one slice: on what is to be written, on a file that has been read, on the cell or trial, else on the run, or takes one step towards it.
     pub async fn work(&mut self, say: &mut dyn FnMut(FromWorker)) {
         if self.writing.busy() {
             self.writing.work(&mut self.devices, say).await;
+            return;
+        }
+        if let Some(opening) = &mut self.opening {
+            if let Some(answer) = opening.slice(self.clock, &mut self.viewed, say) {
+                say(answer);
+                self.opening = None;
+                self.resume(say);
+            }
             return;
         }
         if let Some(job) = &mut self.job {

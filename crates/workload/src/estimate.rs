@@ -53,6 +53,15 @@ pub fn mean_request(spec: &WorkloadSpec) -> MeanRequest {
             prompt_tokens: middle(w.system_min, w.system_max) + middle(w.user_min, w.user_max),
             output_tokens: middle(w.output_min, w.output_max),
         },
+        // Of the trace as it is, which is not a distribution but all there is.
+        WorkloadSpec::Trace(w) => {
+            let (prompt_tokens, output_tokens) = crate::source::replay::mean_lengths(w);
+            MeanRequest { prompt_tokens, output_tokens }
+        }
+        WorkloadSpec::Generated(w) => {
+            let (prompt_tokens, output_tokens) = crate::source::generated::mean_lengths(w);
+            MeanRequest { prompt_tokens, output_tokens }
+        }
         WorkloadSpec::LongShort(w) => MeanRequest {
             prompt_tokens: w.long_share * middle(w.document_min, w.document_max) + middle(w.user_min, w.user_max),
             output_tokens: middle(w.output_min, w.output_max),
@@ -65,7 +74,9 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::{Source, Workload};
-    use servelab_spec::experiment::{AgentTreeSpec, LongShortSpec, MultiTenantSpec, SessionsSpec};
+    use servelab_spec::experiment::{
+        AgentTreeSpec, GeneratedSpec, LengthLaw, LongShortSpec, MultiTenantSpec, SessionsSpec,
+    };
 
     #[test]
     fn means_agree_with_the_requests() {
@@ -86,6 +97,15 @@ mod tests {
             WorkloadSpec::AgentTree(AgentTreeSpec { requests, tenants, ..Default::default() }),
             WorkloadSpec::AgentTree(AgentTreeSpec { requests, tenants, depth: 0, ..Default::default() }),
             WorkloadSpec::LongShort(LongShortSpec { requests, documents: tenants, ..Default::default() }),
+            WorkloadSpec::Generated(GeneratedSpec { requests, tenants, user_mean: 900.0, ..Default::default() }),
+            WorkloadSpec::Generated(GeneratedSpec {
+                requests,
+                tenants,
+                lengths: LengthLaw::Empirical,
+                system_min: 0,
+                system_max: 0,
+                ..Default::default()
+            }),
         ];
         for spec in cases {
             let mean = mean_request(&spec);

@@ -13,6 +13,7 @@
 //! | [`mod@survey`] | totals and the reuse ceiling of a source |
 //! | [`estimate`] | mean sizes of a workload, for rates given as a multiple of capacity |
 //! | `population` | interned beginnings (system prompts, documents) and prompts that grow from them |
+//! | [`trace`] | recorded traffic: readers of its formats, and the traces that are open |
 //! | `text` | readable synthetic text |
 
 pub mod estimate;
@@ -21,6 +22,7 @@ pub mod request;
 pub mod source;
 pub mod survey;
 mod text;
+pub mod trace;
 
 pub use estimate::{MeanRequest, mean_request};
 pub use request::Request;

@@ -4,8 +4,10 @@ mod agent_tree;
 pub mod book;
 mod check;
 mod demand;
+pub(crate) mod generated;
 mod long_short;
 pub mod multi_tenant;
+pub(crate) mod replay;
 mod schedule;
 mod sessions;
 
@@ -13,8 +15,10 @@ use crate::request::Request;
 use agent_tree::AgentTree;
 use book::BookTrace;
 use demand::Demand;
+use generated::Generated;
 use long_short::LongShort;
 use multi_tenant::MultiTenant;
+use replay::Replay;
 use serde::{Deserialize, Serialize};
 use servelab_engine::Nanos;
 use servelab_spec::experiment::WorkloadSpec;
@@ -64,11 +68,13 @@ enum Kind {
     AgentTree(AgentTree),
     LongShort(LongShort),
     Demand(Demand),
+    Replay(Replay),
+    Generated(Generated),
 }
 
 impl Source {
     /// The source of `spec`. `rate_per_s` is the arrival rate with its unit already resolved; the fixed trace ignores it,
-    /// and the seed as well.
+    /// and the seed as well; a recorded trace, which must be on the shelf ([`crate::trace::shelf`]), ignores the rate.
     ///
     /// # Errors
     /// [`SpecError`] naming the field that can not be used.
@@ -85,6 +91,8 @@ impl Source {
             WorkloadSpec::AgentTree(sizes) => Kind::AgentTree(AgentTree::new(sizes, seed, block_tokens, rate_per_s)?),
             WorkloadSpec::LongShort(sizes) => Kind::LongShort(LongShort::new(sizes, seed, block_tokens, rate_per_s)?),
             WorkloadSpec::Demand(sizes) => Kind::Demand(Demand::new(sizes, seed, block_tokens, rate_per_s)?),
+            WorkloadSpec::Trace(changes) => Kind::Replay(Replay::new(changes, seed, block_tokens)?),
+            WorkloadSpec::Generated(sizes) => Kind::Generated(Generated::new(sizes, seed, block_tokens, rate_per_s)?),
         };
         Ok(Source { spec: spec.clone(), seed, block_tokens, rate_per_s, kind })
     }
@@ -97,6 +105,8 @@ impl Source {
             Kind::AgentTree(tasks) => tasks,
             Kind::LongShort(questions) => questions,
             Kind::Demand(demand) => demand,
+            Kind::Replay(trace) => trace,
+            Kind::Generated(generated) => generated,
         }
     }
 
@@ -108,12 +118,17 @@ impl Source {
             Kind::AgentTree(tasks) => tasks,
             Kind::LongShort(questions) => questions,
             Kind::Demand(demand) => demand,
+            Kind::Replay(trace) => trace,
+            Kind::Generated(generated) => generated,
         }
     }
 
     /// Names of the tenants, by index.
     pub fn tenant_names(&self) -> Vec<String> {
-        (0..self.tenants()).map(crate::population::name).collect()
+        match &self.kind {
+            Kind::Replay(trace) => trace.tenant_names(),
+            _ => (0..self.tenants()).map(crate::population::name).collect(),
+        }
     }
 
     /// The prompt of request `index` as text, bytes that are no text shown as `\xNN`; `None` past the end or where there are no
@@ -258,7 +273,9 @@ mod tests {
             assert_eq!(Request { arrival: seventh.arrival, ..again }, seventh);
             assert!(source.request_again(source.total()).is_none());
             let prompt = source.request_again(0).unwrap().prompt;
-            assert!(source.prompt_text(0).unwrap().len() >= prompt.len as usize);
+            // A trace has keys and no text.
+            let text = source.prompt_text(0).map(|text| text.len());
+            assert!(text.map_or(spec.kind() == "trace", |len| len >= prompt.len as usize));
             assert_eq!(source.tenants(), spec.tenants());
         }
     }

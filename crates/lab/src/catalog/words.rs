@@ -3,22 +3,29 @@
 mod scaling;
 mod startup;
 mod store;
+mod trace;
 
 use servelab_spec::experiment::WorkloadSpec;
 
 /// Every number with the granularity of its control.
 pub(super) fn numbers() -> impl Iterator<Item = &'static (Words, f64)> {
-    NUMBERS.iter().chain(store::NUMBERS).chain(scaling::NUMBERS).chain(startup::NUMBERS)
+    NUMBERS
+        .iter()
+        .chain(store::NUMBERS)
+        .chain(scaling::NUMBERS)
+        .chain(startup::NUMBERS)
+        .chain(trace::NUMBERS)
+        .chain(trace::FIGURES)
 }
 
 /// Every switch.
 pub(super) fn switches() -> impl Iterator<Item = &'static Words> {
-    SWITCHES.iter().chain(scaling::SWITCHES).chain(startup::SWITCHES)
+    SWITCHES.iter().chain(scaling::SWITCHES).chain(startup::SWITCHES).chain(trace::SWITCHES)
 }
 
 /// Every choice with its options; those without come from a registry.
 pub(super) fn choices() -> impl Iterator<Item = &'static (Words, &'static [&'static str])> {
-    CHOICES.iter().chain(store::CHOICES).chain(scaling::CHOICES).chain(startup::CHOICES)
+    CHOICES.iter().chain(store::CHOICES).chain(scaling::CHOICES).chain(startup::CHOICES).chain(trace::CHOICES)
 }
 
 /// Key, label, sentence.

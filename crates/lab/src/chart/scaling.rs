@@ -89,7 +89,7 @@ pub(super) fn demand_and_capacity(lanes: &[Lane]) -> Picture {
 }
 
 /// An axis in hours where a run is long enough; a time of day is read sooner than seconds.
-fn hours(end_s: f64) -> Option<Extent> {
+pub(crate) fn hours(end_s: f64) -> Option<Extent> {
     let hours = end_s / 3600.0;
     if hours < 2.0 {
         return None;

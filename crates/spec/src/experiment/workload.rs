@@ -4,6 +4,8 @@
 //! setting has one meaning, one limit and one sentence whatever the workload.
 
 use super::demand::DemandSpec;
+use super::generated::GeneratedSpec;
+use super::trace::TraceSpec;
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// Where requests come from.
@@ -23,6 +25,10 @@ pub enum WorkloadSpec {
     LongShort(LongShortSpec),
     /// Tenants whose demand follows a curve over the day.
     Demand(DemandSpec),
+    /// A recorded trace.
+    Trace(TraceSpec),
+    /// Traffic by its figures.
+    Generated(GeneratedSpec),
 }
 
 /// Serde lets any field pass beside the tag of a unit variant, `deny_unknown_fields` or not; a rate on the fixed trace would be dropped
@@ -42,7 +48,8 @@ impl Default for WorkloadSpec {
 
 impl WorkloadSpec {
     /// Every kind, as `workload.kind` names it.
-    pub const KINDS: [&str; 6] = ["book_trace", "multi_tenant", "sessions", "agent_tree", "long_short", "demand"];
+    pub const KINDS: [&str; 8] =
+        ["book_trace", "multi_tenant", "sessions", "agent_tree", "long_short", "demand", "trace", "generated"];
 
     /// Its kind.
     pub fn kind(&self) -> &'static str {
@@ -53,6 +60,8 @@ impl WorkloadSpec {
             WorkloadSpec::AgentTree(_) => "agent_tree",
             WorkloadSpec::LongShort(_) => "long_short",
             WorkloadSpec::Demand(_) => "demand",
+            WorkloadSpec::Trace(_) => "trace",
+            WorkloadSpec::Generated(_) => "generated",
         }
     }
 
@@ -65,6 +74,8 @@ impl WorkloadSpec {
             "agent_tree" => WorkloadSpec::AgentTree(AgentTreeSpec::default()),
             "long_short" => WorkloadSpec::LongShort(LongShortSpec::default()),
             "demand" => WorkloadSpec::Demand(DemandSpec::default()),
+            "trace" => WorkloadSpec::Trace(TraceSpec::default()),
+            "generated" => WorkloadSpec::Generated(GeneratedSpec::default()),
             _ => return None,
         })
     }
@@ -79,22 +90,25 @@ impl WorkloadSpec {
             // Short questions and questions about documents.
             WorkloadSpec::LongShort(_) => 2,
             WorkloadSpec::Demand(w) => w.tenants,
+            WorkloadSpec::Trace(w) => w.tenants,
+            WorkloadSpec::Generated(w) => w.tenants,
         }
     }
 
     /// Arrival rate and what it counts; `None` where arrivals are fixed.
     pub fn rate(&self) -> Option<(f64, RateUnit)> {
         match self {
-            WorkloadSpec::BookTrace => None,
+            WorkloadSpec::BookTrace | WorkloadSpec::Trace(_) => None,
             WorkloadSpec::MultiTenant(w) => Some((w.rate, w.rate_unit)),
             WorkloadSpec::Sessions(w) => Some((w.rate, w.rate_unit)),
             WorkloadSpec::AgentTree(w) => Some((w.rate, w.rate_unit)),
             WorkloadSpec::LongShort(w) => Some((w.rate, w.rate_unit)),
             WorkloadSpec::Demand(w) => Some((w.rate, RateUnit::PerSecond)),
+            WorkloadSpec::Generated(w) => Some((w.rate, w.rate_unit)),
         }
     }
 
-    /// Number of requests.
+    /// Number of requests; of a trace, the most there may be.
     pub fn requests(&self) -> u32 {
         match self {
             WorkloadSpec::BookTrace => 24,
@@ -103,6 +117,8 @@ impl WorkloadSpec {
             WorkloadSpec::AgentTree(w) => w.requests,
             WorkloadSpec::LongShort(w) => w.requests,
             WorkloadSpec::Demand(w) => w.expected_requests(),
+            WorkloadSpec::Trace(w) => w.requests,
+            WorkloadSpec::Generated(w) => w.requests,
         }
     }
 
@@ -121,6 +137,8 @@ impl WorkloadSpec {
             WorkloadSpec::AgentTree(w) => sum(&[w.system_max, w.task_max]) + u64::from(w.depth) * u64::from(w.user_max),
             WorkloadSpec::LongShort(w) => sum(&[w.document_max, w.user_max]),
             WorkloadSpec::Demand(w) => sum(&[w.system_max, w.user_max]),
+            WorkloadSpec::Trace(w) => u64::from(w.prompt_cap),
+            WorkloadSpec::Generated(w) => u64::from(w.prompt_cap),
         }
     }
 
@@ -133,6 +151,8 @@ impl WorkloadSpec {
             WorkloadSpec::AgentTree(w) => w.output_max,
             WorkloadSpec::LongShort(w) => w.output_max,
             WorkloadSpec::Demand(w) => w.output_max,
+            WorkloadSpec::Trace(w) => w.output_cap,
+            WorkloadSpec::Generated(w) => w.output_cap,
         })
     }
 }

@@ -24,6 +24,12 @@ pub(super) fn check(spec: &Spec) -> Result<(), SpecError> {
     }
     match &spec.workload {
         WorkloadSpec::Demand(w) => w.check(),
+        WorkloadSpec::Trace(_) if spec.execution.mode == ExecutionMode::Tinygpt => {
+            let accepted = "a trace has lengths and block keys and no text, which the real model would have to read; a trace needs execution.mode=priced";
+            Err(SpecError::new("workload.kind", "trace", accepted))
+        }
+        WorkloadSpec::Trace(w) => w.check(),
+        WorkloadSpec::Generated(w) => w.check(),
         WorkloadSpec::AgentTree(w) if w.agents() > MAX_AGENTS => {
             let found = format!("{} on each of {} levels", w.branches, w.depth);
             let accepted = format!("accepted are at most {MAX_AGENTS} agents a task");
@@ -41,7 +47,8 @@ pub(super) fn check(spec: &Spec) -> Result<(), SpecError> {
 
 fn ranges(workload: &WorkloadSpec) -> Vec<(&'static str, u32, u32)> {
     match workload {
-        WorkloadSpec::BookTrace => vec![],
+        WorkloadSpec::BookTrace | WorkloadSpec::Trace(_) => vec![],
+        WorkloadSpec::Generated(w) => vec![("system", w.system_min, w.system_max)],
         WorkloadSpec::MultiTenant(w) => vec![
             ("system", w.system_min, w.system_max),
             ("user", w.user_min, w.user_max),
@@ -75,7 +82,8 @@ fn ranges(workload: &WorkloadSpec) -> Vec<(&'static str, u32, u32)> {
 /// What is held in memory once: which setting counts it, how many there are, and the longest.
 fn interned(workload: &WorkloadSpec) -> (&'static str, u32, u32) {
     match workload {
-        WorkloadSpec::BookTrace => ("tenants", 0, 0),
+        WorkloadSpec::BookTrace | WorkloadSpec::Trace(_) => ("tenants", 0, 0),
+        WorkloadSpec::Generated(w) => ("tenants", w.tenants, w.system_max),
         WorkloadSpec::MultiTenant(w) => ("tenants", w.tenants, w.system_max),
         WorkloadSpec::Sessions(w) => ("tenants", w.tenants, w.system_max),
         WorkloadSpec::AgentTree(w) => ("tenants", w.tenants, w.system_max),

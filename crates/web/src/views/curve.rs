@@ -22,6 +22,7 @@ pub(super) fn CurveField() -> impl IntoView {
     let curve = Memo::new(move |_| {
         app.draft.with(|draft| match &draft.workload {
             WorkloadSpec::Demand(demand) => Some(demand.curve.clone()),
+            WorkloadSpec::Generated(generated) => Some(generated.curve.clone()),
             _ => None,
         })
     });

@@ -7,7 +7,7 @@ use servelab_lab::knee::{KneePlan, Next, Search};
 use servelab_lab::sweep::Plan;
 use servelab_lab::{RunError, Session};
 use servelab_spec::knee::KneeSpec;
-use servelab_spec::protocol::FromWorker;
+use servelab_spec::protocol::{FromWorker, ToWorker};
 use servelab_spec::sweep::SweepSpec;
 
 /// Runs that a search for a knee takes: seven of the grid and six halvings. Only the progress bar rests on it.
@@ -108,5 +108,22 @@ impl Job {
             Kind::Cell { cell, .. } => FromWorker::SweepCell { run, cell, result: None },
             Kind::Trial { trial, .. } => FromWorker::KneeTrial { run, trial, result: None },
         }
+    }
+}
+
+/// Number of a cell or a trial that was asked for.
+pub(super) fn number(message: &ToWorker) -> Option<u32> {
+    match message {
+        ToWorker::SweepCell { run, .. } | ToWorker::KneeTrial { run, .. } => Some(*run),
+        _ => None,
+    }
+}
+
+/// What is answered to one that was stopped before it began.
+pub(super) fn never_begun(message: &ToWorker) -> FromWorker {
+    match message {
+        ToWorker::SweepCell { run, cell, .. } => FromWorker::SweepCell { run: *run, cell: *cell, result: None },
+        ToWorker::KneeTrial { run, trial, .. } => FromWorker::KneeTrial { run: *run, trial: *trial, result: None },
+        _ => FromWorker::Failed { run: 0, message: "nothing was asked for".into(), field: None },
     }
 }
