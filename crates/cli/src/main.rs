@@ -34,8 +34,8 @@ mod spread;
 mod summary;
 mod sweep;
 mod table;
-mod write;
 mod trace;
+mod write;
 
 use args::{Args, Command};
 use clap::Parser;

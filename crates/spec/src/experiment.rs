@@ -4,8 +4,8 @@
 //! integer nanoseconds.
 
 mod demand;
-mod overflow;
 mod generated;
+mod overflow;
 mod scaling;
 mod startup;
 mod store;
@@ -13,8 +13,8 @@ mod trace;
 mod workload;
 
 pub use demand::{Curve, DemandSpec};
-pub use overflow::OverflowSpec;
 pub use generated::{ArrivalLaw, GeneratedSpec, LengthLaw};
+pub use overflow::OverflowSpec;
 pub use scaling::{ControllerSpec, ScalingSpec, Victim};
 pub use startup::{ProbeSpec, ProbesSpec, Readiness, Stage, StartupSpec};
 pub use store::{FetchRule, StoreSpec};

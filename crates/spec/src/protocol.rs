@@ -9,9 +9,8 @@ use crate::knee::{KneeChartRequest, KneeReport, KneeSpec, KneeTrial};
 use crate::report::Report;
 use crate::signals::SignalsReport;
 use crate::sweep::{CellReport, Figure, SweepReport, SweepSpec};
-use crate::writing::{WriteRequest, WriterModel, Written};
-    },
 use crate::traffic::{TraceQuery, TraceView};
+use crate::writing::{WriteRequest, WriterModel, Written};
 use serde::{Deserialize, Serialize};
 
 /// Page to worker. `run` numbers are chosen by the page and never reused.

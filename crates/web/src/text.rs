@@ -10,16 +10,16 @@ mod results;
 mod scaling;
 mod stage;
 mod study;
-mod write;
 mod traffic;
+mod write;
 
 pub(crate) use cold::*;
 pub(crate) use results::*;
 pub(crate) use scaling::*;
 pub(crate) use stage::*;
 pub(crate) use study::*;
-pub(crate) use write::*;
 pub(crate) use traffic::*;
+pub(crate) use write::*;
 
 use crate::format::{duration, number};
 use servelab_spec::catalog::{CostInfo, ParamInfo, ParamKind};

@@ -278,10 +278,11 @@ fn worth_of_a_spare(case: &Case<'_>) -> Option<Verdict> {
     let less = 1.0 - with.late_s / without.late_s;
     let option = [0.5, 0.9].iter().position(|&limit| less < limit).unwrap_or(2);
     let because = format!(
-        "Users are late for {} with it and {} without. It costs {} more of nodes.",
+        "Users are late for {} with it and {} without. Nodes are paid for {} and for {}.",
         duration(with.late_s),
         duration(without.late_s),
-        duration((with.node_s - without.node_s).max(0.0))
+        duration(with.node_s),
+        duration(without.node_s)
     );
     Some(Verdict { option: option as u32, because })
 }
