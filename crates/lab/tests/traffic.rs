@@ -154,7 +154,7 @@ fn rates_and_lengths_are_counted() {
     let (trace, traffic) = analysed(read(table.as_bytes()).trace, TouchOrder::LeafFirst, &[]);
     assert_eq!((traffic.requests, traffic.span_s, traffic.prompt.p50, traffic.prompt.max), (30, 3.891, 14.0, 19.0));
     let arrivals = &traffic.arrivals;
-    assert_eq!((arrivals.bin_s, arrivals.bins.len(), arrivals.bins.iter().sum::<u32>()), (0.1, 39, 30));
+    assert_eq!((arrivals.bin_s, arrivals.bins.len(), arrivals.bins.iter().sum::<u32>()), (0.5, 8, 30));
     assert_eq!(
         traffic.tenants.iter().map(|of| (of.name.as_str(), of.requests)).collect::<Vec<_>>(),
         [("y", 21), ("x", 9)]
@@ -203,9 +203,9 @@ fn a_fit_finds_the_figures_that_a_trace_was_made_with() {
         near(fitted.user_cv, 1.0, 0.15);
         near(fitted.output_mean, 80.0, 0.05);
         assert_eq!(fitted.curve.is_empty(), curve.is_empty(), "{}", fitted.curve);
-        // And what it makes in turn looks like it: the same peak over the mean, within a quarter.
+        // And what it makes in turn looks like it, gaps and all.
         let (_, again) = analysed(recorded(&fitted, fitted.rate, 4), TouchOrder::LeafFirst, &[]);
-        near(again.arrivals.peak_over_mean, traffic.arrivals.peak_over_mean, 0.25);
+        near(again.arrivals.gap_cv, traffic.arrivals.gap_cv, 0.15);
         let spec = Spec { workload: WorkloadSpec::Generated(fitted.clone()), ..propose(&traffic) };
         spec.validate().unwrap();
     }
