@@ -364,7 +364,8 @@ mod tests {
         let ticks: Vec<Entry<'_>> = (0..40).map(|i| entry(i / 2 * 3_000_000_000, 1, 1)).collect();
         assert_eq!(collected(&ticks).0.step(), Nanos(3_000_000_000));
         // Off by a millisecond, as recorders round.
-        let rounded: Vec<Entry<'_>> = (0..400).map(|i| entry((i / 2 * 3000 - i / 2 % 3 / 2) * 1_000_000, 1, 1)).collect();
+        let rounded: Vec<Entry<'_>> =
+            (0..400).map(|i| entry((i / 2 * 3000 - i / 2 % 3 / 2) * 1_000_000, 1, 1)).collect();
         assert_eq!(collected(&rounded).0.step(), Nanos(3_000_000_000));
         // Nobody shares an instant: the requests may really have come every three seconds.
         let even: Vec<Entry<'_>> = (0..40).map(|i| entry(i * 3_000_000_000, 1, 1)).collect();
