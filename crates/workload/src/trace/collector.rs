@@ -34,11 +34,6 @@ pub(super) struct Entry<'a> {
     pub(super) prefix: Option<(&'a str, Option<u32>)>,
 }
 
-struct Raw {
-    at: i64,
-    row: Row,
-}
-
 /// What became of a cause.
 struct Tally {
     count: u64,
@@ -53,7 +48,8 @@ pub(super) struct Collector {
     block_tokens: u32,
     /// The block size was said, not taken from the format.
     said: bool,
-    rows: Vec<Raw>,
+    /// Until all are there, an instant is the bits of a signed one, from anywhere.
+    rows: Vec<Row>,
     tree: Growing,
     prefixes: Vec<(u64, Option<u32>)>,
     prefix_names: KeyMap<u64, u32>,
@@ -144,10 +140,16 @@ impl Collector {
             (None, None) => Chain::Own,
         };
         let group = self.group(entry.group);
-        let row =
-            Row { at: Nanos::ZERO, prompt: entry.prompt, output: entry.output, chain, session: entry.session, group };
+        let row = Row {
+            at: Nanos(entry.at as u64),
+            prompt: entry.prompt,
+            output: entry.output,
+            chain,
+            session: entry.session,
+            group,
+        };
         self.seen += 1;
-        self.rows.push(Raw { at: entry.at, row });
+        self.rows.push(row);
     }
 
     /// The keys that a prompt has blocks for; settles the block size by the first row.
@@ -212,11 +214,12 @@ impl Collector {
             return Err(TraceError::Nothing { rows: self.seen, first });
         };
         // Stable: rows of one instant stay in the order of the file.
-        self.rows.sort_by_key(|raw| raw.at);
-        let first = self.rows.first().map_or(0, |raw| raw.at);
-        let mut rows: Vec<Row> = Vec::with_capacity(self.rows.len());
+        let instant = |row: &Row| row.at.0 as i64;
+        let mut rows = std::mem::take(&mut self.rows);
+        rows.sort_by_key(instant);
+        let first = rows.first().map_or(0, instant);
         // The span was checked, so no difference overflows.
-        rows.extend(self.rows.drain(..).map(|raw| Row { at: Nanos(raw.at.wrapping_sub(first) as u64), ..raw.row }));
+        rows.iter_mut().for_each(|row| row.at = Nanos(row.at.0.wrapping_sub(first as u64)));
         let streams = infer_streams(&mut rows);
         let has_keys = self.tree.len() > 0;
         let prefixes = self.prefixes.iter().map(|&(key, tokens)| Prefix { key, tokens: tokens.unwrap_or(0) }).collect();
