@@ -1,6 +1,7 @@
 // The visitor's own traffic: every kind of file is opened, read and looked at; what can not be read says why; a router is chosen for it.
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
@@ -88,10 +89,14 @@ function rows(many) {
 }
 
 pageTest("a large file can be stopped, and a router is found for a packed one", { ...book, timeout: 120_000 }, async ({ page }) => {
-  await give(page, { name: "long.jsonl", mimeType: "", buffer: rows(400_000) });
+  // Long enough that nobody has read it before the button is found.
+  const folder = mkdtempSync(join(tmpdir(), "servelab-"));
+  writeFileSync(join(folder, "long.jsonl"), rows(800_000));
+  await give(page, join(folder, "long.jsonl"));
   await page.getByTestId("traffic-progress").waitFor();
   await page.getByTestId("traffic-cancel").click();
   await page.getByTestId("traffic-error").waitFor();
+  rmSync(folder, { recursive: true });
   assert.match(await page.getByTestId("traffic-error").textContent(), /stopped/);
   await give(page, { name: "short.jsonl.gz", mimeType: "", buffer: gzipSync(rows(300)) });
   assert.match(await seen(page), /requests\s*300 in/);

@@ -5,6 +5,7 @@ use crate::state::App;
 use crate::{address, control, text};
 use leptos::prelude::*;
 use servelab_spec::Spec;
+use servelab_spec::experiment::WorkloadSpec;
 use servelab_spec::protocol::ToWorker;
 use servelab_spec::traffic::{ColumnMap, TraceFormat, TraceQuery, TraceView};
 use std::sync::Arc;
@@ -164,12 +165,20 @@ pub(crate) fn cancel(app: App) {
     control::post(app, Host::Cpu, &ToWorker::Cancel { run });
 }
 
-/// Makes the trace, or a generator with its figures, the workload, and compares policies on it.
+/// Makes the trace, or a generator with its figures, the workload, and compares policies on it. An experiment that replays this trace already (its address
+/// was opened before the file) stays as it is.
 pub(crate) fn compare(app: App, generated: bool) {
-    let specs = app.traffic.specs.get_value();
-    if let Some((spec, generator)) = specs {
+    let name = |spec: &Spec| match &spec.workload {
+        WorkloadSpec::Trace(trace) => Some(trace.trace.clone()),
+        _ => None,
+    };
+    if let Some((spec, generator)) = app.traffic.specs.get_value() {
         app.guess.set(None);
-        app.draft.set(if generated { generator } else { spec });
+        if generated {
+            app.draft.set(generator);
+        } else if app.draft.with_untracked(name) != name(&spec) {
+            app.draft.set(spec);
+        }
         address::commit(app);
         control::start(app);
         crate::env::to_top();

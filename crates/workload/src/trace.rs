@@ -70,7 +70,7 @@ pub(crate) struct Prefix {
     pub(crate) tokens: u32,
 }
 
-/// A trace in memory: about 32 bytes a request and 13 for each distinct block.
+/// A trace in memory: about 40 bytes a request and 13 for each distinct block.
 #[derive(Clone, Debug)]
 pub struct Trace {
     format: TraceFormat,

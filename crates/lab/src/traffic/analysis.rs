@@ -11,6 +11,10 @@ use std::sync::Arc;
 /// Bins of the rate: as many as a picture has room for, each of a round length.
 const BINS: f64 = 240.0;
 
+/// Requests that a bin should have on average, so that its height is more than chance; with so few bins they may have less.
+const FULL: f64 = 5.0;
+const FEW: f64 = 12.0;
+
 /// Round lengths of a bin, seconds; above them, whole days.
 const BIN_S: [f64; 15] =
     [0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 7200.0, 21_600.0, 43_200.0];
@@ -188,7 +192,10 @@ fn inferred(trace: &Trace) -> u64 {
 fn arrivals(trace: &Trace) -> Arrivals {
     let rows = trace.rows();
     let span_s = trace.span().as_secs();
-    let bin_s = BIN_S.into_iter().find(|bin| span_s / bin <= BINS);
+    let bin_s = BIN_S.into_iter().find(|bin| {
+        let bins = span_s / bin;
+        bins <= FEW || bins <= BINS && rows.len() as f64 >= FULL * bins
+    });
     let bin_s = bin_s.unwrap_or_else(|| libm::ceil(span_s / BINS / 86_400.0) * 86_400.0);
     // The last bin is there if it is begun.
     let mut bins = vec![0u32; libm::floor(span_s / bin_s) as usize + 1];

@@ -26,13 +26,16 @@ pub(super) struct Opening {
 
 enum Stage {
     Reading(Box<Reader>),
-    Looking {
-        trace: Arc<Trace>,
-        analysis: Box<Analysis>,
-        remarks: Vec<Remark>,
-        columns: Vec<String>,
-        map: Option<ColumnMap>,
-    },
+    Looking(Box<Looking>),
+}
+
+/// What has been read, while it is being looked at.
+struct Looking {
+    trace: Arc<Trace>,
+    analysis: Analysis,
+    remarks: Vec<Remark>,
+    columns: Vec<String>,
+    map: Option<ColumnMap>,
 }
 
 impl Opening {
@@ -72,9 +75,9 @@ impl Opening {
         match ended.finish() {
             Ok(reading) => {
                 let trace = Arc::new(reading.trace);
-                let analysis = Box::new(Analysis::new(trace.clone()));
+                let analysis = Analysis::new(trace.clone());
                 let (remarks, columns, map) = (reading.remarks, reading.columns, reading.map);
-                self.stage = Stage::Looking { trace, analysis, remarks, columns, map };
+                self.stage = Stage::Looking(Box::new(Looking { trace, analysis, remarks, columns, map }));
                 None
             }
             Err(error) => Some(self.refused(error)),
@@ -89,10 +92,10 @@ impl Opening {
         say: &mut dyn FnMut(FromWorker),
     ) -> Option<FromWorker> {
         let until = clock() + SLICE_MS;
-        let Stage::Looking { trace, analysis, .. } = &mut self.stage else { return None };
-        let requests = trace.rows().len();
+        let Stage::Looking(looking) = &mut self.stage else { return None };
+        let requests = looking.trace.rows().len();
         loop {
-            let fraction = analysis.advance(REQUESTS);
+            let fraction = looking.analysis.advance(REQUESTS);
             if fraction >= 1.0 {
                 return Some(self.viewed(before));
             }
@@ -109,7 +112,8 @@ impl Opening {
 
     fn viewed(&mut self, before: &mut Option<String>) -> FromWorker {
         let run = self.run;
-        let Stage::Looking { trace, analysis, remarks, columns, map } = &mut self.stage else { return self.dropped() };
+        let Stage::Looking(looking) = &mut self.stage else { return self.dropped() };
+        let Looking { trace, analysis, remarks, columns, map } = &mut **looking;
         let traffic = analysis.report();
         let name = shelf::put_shared(trace.clone());
         if let Some(old) = before.replace(name).filter(|old| *old != traffic.trace) {

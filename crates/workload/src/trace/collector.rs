@@ -15,6 +15,9 @@ const STEP_ROWS: usize = 20;
 /// Shortest step that matters, nanoseconds: below it, arrivals at one instant are no longer many.
 const STEP_NS: u64 = 100_000_000;
 
+/// How far from its grid a time may lie, in steps.
+const NEAR: f64 = 0.02;
+
 /// A row as a format found it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Entry<'a> {
@@ -31,11 +34,6 @@ pub(super) struct Entry<'a> {
     pub(super) prefix: Option<(&'a str, Option<u32>)>,
 }
 
-struct Raw {
-    at: i64,
-    row: Row,
-}
-
 /// What became of a cause.
 struct Tally {
     count: u64,
@@ -50,7 +48,8 @@ pub(super) struct Collector {
     block_tokens: u32,
     /// The block size was said, not taken from the format.
     said: bool,
-    rows: Vec<Raw>,
+    /// Until all are there, an instant is the bits of a signed one, from anywhere.
+    rows: Vec<Row>,
     tree: Growing,
     prefixes: Vec<(u64, Option<u32>)>,
     prefix_names: KeyMap<u64, u32>,
@@ -141,10 +140,16 @@ impl Collector {
             (None, None) => Chain::Own,
         };
         let group = self.group(entry.group);
-        let row =
-            Row { at: Nanos::ZERO, prompt: entry.prompt, output: entry.output, chain, session: entry.session, group };
+        let row = Row {
+            at: Nanos(entry.at as u64),
+            prompt: entry.prompt,
+            output: entry.output,
+            chain,
+            session: entry.session,
+            group,
+        };
         self.seen += 1;
-        self.rows.push(Raw { at: entry.at, row });
+        self.rows.push(row);
     }
 
     /// The keys that a prompt has blocks for; settles the block size by the first row.
@@ -209,11 +214,12 @@ impl Collector {
             return Err(TraceError::Nothing { rows: self.seen, first });
         };
         // Stable: rows of one instant stay in the order of the file.
-        self.rows.sort_by_key(|raw| raw.at);
-        let first = self.rows.first().map_or(0, |raw| raw.at);
-        let mut rows: Vec<Row> = Vec::with_capacity(self.rows.len());
+        let instant = |row: &Row| row.at.0 as i64;
+        let mut rows = std::mem::take(&mut self.rows);
+        rows.sort_by_key(instant);
+        let first = rows.first().map_or(0, instant);
         // The span was checked, so no difference overflows.
-        rows.extend(self.rows.drain(..).map(|raw| Row { at: Nanos(raw.at.wrapping_sub(first) as u64), ..raw.row }));
+        rows.iter_mut().for_each(|row| row.at = Nanos(row.at.0.wrapping_sub(first as u64)));
         let streams = infer_streams(&mut rows);
         let has_keys = self.tree.len() > 0;
         let prefixes = self.prefixes.iter().map(|&(key, tokens)| Prefix { key, tokens: tokens.unwrap_or(0) }).collect();
@@ -273,21 +279,28 @@ fn infer_streams(rows: &mut [Row]) -> u32 {
     streams
 }
 
-/// The grid that times stand on: their greatest common divisor, if it is coarse and requests share its points.
+/// The grid that times stand on, if it is coarse and requests share its points. Recorders round: Mooncake's times of a step of 3 s are off by a
+/// millisecond here and there. So the smallest gap is followed from point to point, each of which must lie near a multiple and makes the step more exact.
 fn step(rows: &[Row]) -> Nanos {
     let together = rows.windows(2).filter(|pair| pair[0].at == pair[1].at).count();
     if rows.len() < STEP_ROWS || together * 20 < rows.len() {
         return Nanos::ZERO;
     }
-    let step = rows.iter().fold(0, |step, row| divisor(step, row.at.0));
-    Nanos(if step >= STEP_NS { step } else { 0 })
-}
-
-fn divisor(mut a: u64, mut b: u64) -> u64 {
-    while b > 0 {
-        (a, b) = (b, a % b);
+    let gaps = rows.windows(2).map(|pair| pair[1].at.0 - pair[0].at.0).filter(|&gap| gap > 0);
+    let Some(smallest) = gaps.min().filter(|&gap| gap >= STEP_NS) else { return Nanos::ZERO };
+    let mut step = smallest as f64;
+    for row in rows {
+        let at = row.at.0 as f64;
+        let points = libm::round(at / step);
+        if (at - points * step).abs() > NEAR * step {
+            return Nanos::ZERO;
+        }
+        if points > 0.0 {
+            step = at / points;
+        }
     }
-    a
+    // To the millisecond: nobody's grid is finer, and the last time may be off as well.
+    Nanos(libm::round(step / 1e6) as u64 * 1_000_000)
 }
 
 #[cfg(test)]
@@ -353,6 +366,10 @@ mod tests {
     fn a_coarse_clock_is_noticed() {
         let ticks: Vec<Entry<'_>> = (0..40).map(|i| entry(i / 2 * 3_000_000_000, 1, 1)).collect();
         assert_eq!(collected(&ticks).0.step(), Nanos(3_000_000_000));
+        // Off by a millisecond, as recorders round.
+        let rounded: Vec<Entry<'_>> =
+            (0..400).map(|i| entry((i / 2 * 3000 - i / 2 % 3 / 2) * 1_000_000, 1, 1)).collect();
+        assert_eq!(collected(&rounded).0.step(), Nanos(3_000_000_000));
         // Nobody shares an instant: the requests may really have come every three seconds.
         let even: Vec<Entry<'_>> = (0..40).map(|i| entry(i * 3_000_000_000, 1, 1)).collect();
         assert_eq!(collected(&even).0.step(), Nanos::ZERO);

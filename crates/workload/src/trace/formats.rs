@@ -35,11 +35,11 @@ pub(super) fn parser(format: TraceFormat, head: &[u8], columns: Option<ColumnMap
     let table = |layout: Box<dyn Layout>| Parser::Table(Box::new(Table::new(head, layout)));
     match format {
         TraceFormat::Mooncake => lines(Box::new(mooncake::Mooncake)),
-        TraceFormat::Qwen => lines(Box::new(qwen::Qwen::default())),
+        TraceFormat::Qwen => lines(Box::<qwen::Qwen>::default()),
         TraceFormat::Otel => lines(Box::new(otel::Otel)),
         TraceFormat::VllmBench => Parser::Document(vllm_bench::Document::default()),
-        TraceFormat::Azure => table(Box::new(azure::Azure::default())),
-        TraceFormat::BurstGpt => table(Box::new(burst_gpt::BurstGpt::default())),
+        TraceFormat::Azure => table(Box::<azure::Azure>::default()),
+        TraceFormat::BurstGpt => table(Box::<burst_gpt::BurstGpt>::default()),
         TraceFormat::Columns => table(Box::new(columns::Columns::new(columns))),
     }
 }

@@ -48,7 +48,7 @@ pub struct Reader {
 
 enum Stage {
     /// Too little to tell whether it is compressed.
-    Begin(Vec<u8>, ReadOptions),
+    Begin(Vec<u8>, Box<ReadOptions>),
     Plain(Box<Body>),
     Gzip(Box<Gunzip>),
 }
@@ -65,7 +65,7 @@ pub(super) struct Body {
 impl Reader {
     /// A file at its beginning.
     pub fn new(options: ReadOptions) -> Self {
-        Reader { stage: Stage::Begin(vec![], options), bytes: 0, failed: None }
+        Reader { stage: Stage::Begin(vec![], Box::new(options)), bytes: 0, failed: None }
     }
 
     /// Takes the next bytes.
@@ -92,7 +92,7 @@ impl Reader {
                     return Ok(());
                 }
                 let (held, options) = (std::mem::take(held), std::mem::take(options));
-                let body = Body::new(options);
+                let body = Body::new(*options);
                 if held.starts_with(&sniff::GZIP) {
                     let mut gunzip = Box::new(Gunzip::new(body));
                     let result = gunzip.push(&held);
@@ -133,7 +133,7 @@ impl Reader {
         }
         let mut body = match self.stage {
             Stage::Begin(held, options) => {
-                let mut body = Body::new(options);
+                let mut body = Body::new(*options);
                 body.push(&held)?;
                 body
             }
