@@ -209,7 +209,7 @@ fn listen(app: App, host: Host, message: FromWorker) {
         FromWorker::Failed { run, message, .. }
             if app.cold.refused(run, &message) || app.write.refused(run, &message) => {}
         FromWorker::WriterLoading { run, received, total } => app.write.came(run, received, total),
-        FromWorker::WriterModel { run, model } => app.write.ready(run, *model),
+        FromWorker::WriterModel { model, .. } => app.write.ready(*model),
         FromWorker::Written { run, written } => write::came(app, run, *written),
         FromWorker::Failed { run, message, field } if run == current => {
             if host == Host::Gpu && field.is_none() {
