@@ -251,6 +251,8 @@ pub(crate) struct Print {
     pub(crate) record: Option<PathBuf>,
 }
 
+// Without the model nobody reads them, but they are accepted and told of.
+#[cfg_attr(not(feature = "tinygpt"), allow(dead_code))]
 #[derive(ClapArgs)]
 pub(crate) struct WriteArgs {
     /// Prompts, one after the other; the later ones find in the cache what they share with the earlier.

@@ -301,22 +301,22 @@ mod tests {
 
     #[test]
     fn a_mismatch_names_the_tensor_and_both_shapes() {
-        let zeros = vec![0.0; 16 * 32];
+        static ZEROS: [f32; 16 * 32] = [0.0; 16 * 32];
+        static NAN: [f32; 16] = [f32::NAN; 16];
         let error = changed(|tensors| {
             let at = tensors.iter().position(|(name, ..)| name == "layers.0.up").expect("there");
-            tensors[at] = ("layers.0.up".into(), vec![16, 32], &zeros);
+            tensors[at] = ("layers.0.up".into(), vec![16, 32], &ZEROS);
         });
         let (expected, found) = (vec![16, 24], vec![16, 32]);
         assert_eq!(error, WeightsError::Shape { tensor: "layers.0.up".into(), expected, found });
         assert_eq!(error.to_string(), "weights: tensor layers.0.up has shape [16, 32]; expected is [16, 24]");
         let error = changed(|tensors| tensors.retain(|(name, ..)| name != "layers.0.key"));
         assert_eq!(error, WeightsError::Missing { tensor: "layers.0.key".into(), expected: vec![16, 8] });
-        let error = changed(|tensors| tensors.push(("bias".into(), vec![4], &zeros[..4])));
+        let error = changed(|tensors| tensors.push(("bias".into(), vec![4], &ZEROS[..4])));
         assert_eq!(error, WeightsError::Unknown { tensor: "bias".into(), found: vec![4], expected: 12 });
-        let nan = [f32::NAN; 16];
         let error = changed(|tensors| {
             let at = tensors.iter().position(|(name, ..)| name == "final_norm").expect("there");
-            tensors[at].2 = &nan;
+            tensors[at].2 = &NAN;
         });
         assert!(matches!(error, WeightsError::NotFinite { tensor, index: 0, .. } if tensor == "final_norm"));
     }

@@ -31,8 +31,10 @@ proptest! {
 
 #[test]
 fn frequent_words_become_one_token() {
-    let tokenizer = learnt(290);
-    assert_eq!(tokenizer.vocabulary(), 290);
+    assert_eq!(learnt(265).vocabulary(), 265);
+    // As many as there are pairs that occur twice.
+    let tokenizer = learnt(300);
+    assert!((266..300).contains(&tokenizer.vocabulary()));
     assert_eq!(tokenizer.encode(" the").len(), 1);
     assert_eq!(tokenizer.encode("").len(), 0);
     // Counted by hand: within words, "at" occurs ten times, the runner-up "th" eight times. So "at" is the first token after the bytes.
@@ -70,5 +72,5 @@ fn other_files_are_refused() {
     assert_eq!(reason(&file.to_string()), BpeError::NotByteLevel { byte: b'B' });
     let mut file: serde_json::Value = serde_json::from_str(&json).unwrap();
     file["model"]["vocab"]["A"] = 4_000_000.into();
-    assert!(matches!(reason(&file.to_string()), BpeError::Ids { largest: 4_000_000, tokens: 300 }));
+    assert!(matches!(reason(&file.to_string()), BpeError::Ids { largest: 4_000_000, .. }));
 }

@@ -225,7 +225,7 @@ fn listen(app: App, host: Host, message: FromWorker) {
                 || app.traffic.refused(run, message)
                 || app.write.refused(run, message) => {}
         FromWorker::WriterLoading { run, received, total } => app.write.came(run, received, total),
-        FromWorker::WriterModel { run, model } => app.write.ready(run, *model),
+        FromWorker::WriterModel { model, .. } => app.write.ready(*model),
         FromWorker::Written { run, written } => write::came(app, run, *written),
         FromWorker::Trace { run, view, spec, generator } => traffic::viewed(app, run, *view, *spec, *generator),
         FromWorker::TraceColumns { run, columns, message } => app.traffic.asks_columns(run, columns, &message),

@@ -85,16 +85,9 @@ impl Write {
     }
 
     /// The model is ready.
-    pub(crate) fn ready(&self, run: u32, model: WriterModel) {
+    pub(crate) fn ready(&self, model: WriterModel) {
         self.model.set(Some(Arc::new(model)));
         self.loading.set(None);
-        // Chosen and nothing asked yet.
-        if self.is_latest(run)
-            && self.shown.with_untracked(Option::is_none)
-            && self.waiting.with_value(VecDeque::is_empty)
-        {
-            self.busy.update(|busy| *busy &= self.steps.with_untracked(|steps| steps.is_empty()));
-        }
     }
 
     /// A request failed; says whether it was one of these.
