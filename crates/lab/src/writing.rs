@@ -255,6 +255,7 @@ impl Writer {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
     use servelab_engine::{StepOutput, StepPlan};
 
