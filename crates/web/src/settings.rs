@@ -2,7 +2,7 @@
 //! choices the index of the option.
 
 use servelab_spec::catalog::{ParamInfo, ParamKind};
-use servelab_spec::experiment::StartupSpec;
+use servelab_spec::experiment::{ArrivalLaw, LengthLaw, StartupSpec, WorkloadSpec};
 use servelab_spec::{Spec, SpecError, patch};
 
 /// The present value of a setting; absent when the spec has no such key (a rate on a fixed trace).
@@ -39,6 +39,23 @@ pub(crate) fn matters(spec: &Spec, key: &str) -> bool {
         }
         _ if key.starts_with("scaling.") => spec.scaling.on,
         _ if key.starts_with("startup.") => startup_matters(&spec.startup, key),
+        _ => workload_matters(&spec.workload, key),
+    }
+}
+
+/// The same for traces and generated traffic: a spike that does not last, figures of another law.
+fn workload_matters(workload: &WorkloadSpec, key: &str) -> bool {
+    match (workload, key) {
+        (WorkloadSpec::Trace(trace), "workload.spike_at_s" | "workload.spike_factor") => trace.spike_for_s > 0.0,
+        (WorkloadSpec::Trace(trace), "workload.repeat_fresh") => trace.repeat > 1,
+        (WorkloadSpec::Generated(of), "workload.cv") => of.arrivals == ArrivalLaw::Gamma,
+        (WorkloadSpec::Generated(of), "workload.on_s" | "workload.off_s" | "workload.off_level") => {
+            of.arrivals == ArrivalLaw::OnOff
+        }
+        (WorkloadSpec::Generated(of), "workload.user_mean" | "workload.user_cv" | "workload.output_mean") => {
+            of.lengths == LengthLaw::Lognormal
+        }
+        (WorkloadSpec::Generated(of), "workload.output_cv") => of.lengths == LengthLaw::Lognormal,
         _ => true,
     }
 }
