@@ -8,7 +8,7 @@
 //! | [`findings`] | what will matter, in sentences |
 //! | [`charts`] | rate over time, lengths, hits against cache size |
 //! | [`fit`] | a generator with the figures of a trace |
-//! | [`propose`] | a fleet for a trace |
+//! | [`mod@propose`] | a fleet for a trace |
 //! | [`view`] | all of it as the page shows it |
 
 pub mod analysis;

@@ -2,7 +2,6 @@
 #![cfg(all(feature = "train", not(target_arch = "wasm32")))]
 #![allow(clippy::unwrap_used)]
 
-#[allow(dead_code)]
 mod common;
 
 use burn::tensor::Device;
