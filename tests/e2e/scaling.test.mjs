@@ -80,11 +80,7 @@ pageTest("every signal is asked whether it saw the first late user coming", open
   const table = page.getByTestId("foresight-table");
   await table.waitFor();
   assert.equal(await table.locator("tbody tr").count(), 13);
-  const lead = (name) => page.getByTestId(`foresight-${name}`).locator("td[data-seconds]").getAttribute("data-seconds").then(Number);
+  const lead = (name) => page.getByTestId(`foresight-${name}`).getAttribute("data-seconds").then(Number);
   assert.ok((await lead("in_flight")) > (await lead("ttft_p95")), "what is in flight is known before the first tokens are late");
   assert.match(await page.getByTestId("foresight-said").textContent(), /first late user/);
-  await page.getByTestId("foresight-window").fill("9999");
-  await page.getByTestId("foresight-window").press("Tab");
-  await page.getByTestId("foresight-ask").click();
-  assert.match(await view.getByRole("alert").textContent(), /3600/);
 });

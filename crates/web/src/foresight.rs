@@ -11,11 +11,12 @@ use std::sync::Arc;
 /// Numbers of questions, between those of runs and those of requests to write.
 const NUMBERS: std::ops::Range<u32> = 1 << 28..1 << 29;
 
+/// Seconds that every signal is the mean of; the command line takes others.
+const WINDOW_S: f64 = 60.0;
+
 /// What is asked about signals and what was answered.
 #[derive(Clone, Copy)]
 pub(crate) struct Foresight {
-    /// Seconds that every signal is the mean of.
-    pub window_s: RwSignal<f64>,
     /// An answer is on its way.
     pub asking: RwSignal<bool>,
     /// The latest answer.
@@ -28,7 +29,6 @@ pub(crate) struct Foresight {
 impl Foresight {
     pub(crate) fn new() -> Self {
         Foresight {
-            window_s: RwSignal::new(60.0),
             asking: RwSignal::new(false),
             answer: RwSignal::new(None),
             error: RwSignal::new(None),
@@ -42,8 +42,8 @@ impl Foresight {
         let run = if NUMBERS.contains(&run) { run } else { NUMBERS.start };
         self.number.set(run);
         self.asking.set(true);
-        let (spec, window_s) = (Box::new(app.draft.get_untracked()), self.window_s.get_untracked());
-        control::post(app, Host::Cpu, &ToWorker::Signals { run, spec, window_s });
+        let spec = Box::new(app.draft.get_untracked());
+        control::post(app, Host::Cpu, &ToWorker::Signals { run, spec, window_s: WINDOW_S });
     }
 
     /// Takes an answer to the latest question.

@@ -443,7 +443,7 @@ fn a_script_that_goes_wrong_ends_its_run_and_nothing_else() {
 #[test]
 fn a_long_workload_says_how_much_of_it_was_read() {
     let mut desk = priced();
-    let spec = patch::set(&preset("multi-tenant"), "workload.requests", "100000").unwrap();
+    let spec = patch::set(&preset("multi-tenant"), "workload.requests", "200000").unwrap();
     let said = tell(&mut desk, run(1, &spec));
     let read: Vec<f64> = (said.iter())
         .filter_map(|message| match message {

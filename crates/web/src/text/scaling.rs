@@ -60,8 +60,7 @@ pub(crate) fn lost_causes(of: &ScalingReport) -> String {
 }
 
 pub(crate) const FORESIGHT: &str = "Which signal sees it coming?";
-pub(crate) const FORESIGHT_NOTE: &str = "The load of this experiment on a fleet that nobody scales, until ten minutes after the first late user. A signal calls at its threshold; what counts is how long before the first late user it began to, and how often it calls while nothing is wrong.";
-pub(crate) const FORESIGHT_WINDOW: &str = "seconds that every signal is the mean of";
+pub(crate) const FORESIGHT_NOTE: &str = "The load of this experiment on a fleet that nobody scales, until ten minutes after the first late user. A signal calls at its threshold; what counts is how long before the first late user it began to, and how often it calls while nothing is wrong. Every signal is the mean of a minute.";
 pub(crate) const FORESIGHT_ASK: &str = "Ask every signal";
 pub(crate) const FORESIGHT_ASKING: &str = "Running…";
 pub(crate) const FORESIGHT_HEADS: [&str; 7] =
