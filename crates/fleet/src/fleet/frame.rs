@@ -78,7 +78,7 @@ fn picture(replica: &Replica, flights: &Flights, now: Nanos) -> ReplicaFrame {
             let job = |(id, prompt_tokens, max_tokens)| Pill { prompt_tokens, max_tokens, ..known(id, flights) };
             ReplicaFrame {
                 waiting: server.waiting().take(WAITING).map(job).collect(),
-                waiting_total: server.waiting().len() as u32,
+                waiting_total: server.queued(),
                 running: server.serving().map(job).collect(),
                 ..frame
             }
