@@ -13,6 +13,7 @@
 //! | [`layers`] | who else tries again on the way |
 //! | [`policy`] | all of it together, for a class of clients; when they send |
 //! | [`presets`] | what well-known clients do unless told otherwise |
+//! | [`registry`] | client policies by name and parameters |
 //!
 //! How attempts live and end is the loop's affair (`fleet::attempts`).
 
@@ -23,6 +24,7 @@ pub(crate) mod crowd;
 pub mod layers;
 pub mod policy;
 pub mod presets;
+pub mod registry;
 pub mod retry_after;
 pub mod throttle;
 pub(crate) mod window;

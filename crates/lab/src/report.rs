@@ -227,6 +227,8 @@ impl Numbers {
                 rejected: tally.rejected,
                 pending: offered - tally.ended(),
                 lost,
+                timed_out: tally.timed_out,
+                abandoned: tally.abandoned,
                 attempts: tally.attempts,
             },
             ttft_s: tally.ttft.quantiles(),
@@ -246,6 +248,8 @@ impl Numbers {
         let finished = count(|outcome| *outcome == Outcome::Finished);
         let rejected = count(|outcome| matches!(outcome, Outcome::Rejected { .. }));
         let lost = count(|outcome| matches!(outcome, Outcome::Lost { .. }));
+        let timed_out = count(|outcome| *outcome == Outcome::TimedOut);
+        let abandoned = count(|outcome| *outcome == Outcome::Abandoned);
         let late = |record: &RequestRecord| record.ttft().is_some_and(|ttft| ttft.as_secs() > slo.ttft_s);
         let slow = |record: &RequestRecord| record.itl_s().is_some_and(|itl| itl > slo.itl_s);
         let good = |record: &RequestRecord| record.outcome == Outcome::Finished && !late(record) && !slow(record);
@@ -255,8 +259,10 @@ impl Numbers {
                 total: offered,
                 finished,
                 rejected,
-                pending: offered - finished - rejected - lost,
+                pending: offered - finished - rejected - lost - timed_out - abandoned,
                 lost,
+                timed_out,
+                abandoned,
                 attempts: records.iter().map(|record| u64::from(record.attempts)).sum(),
             },
             ttft_s: quantiles(records.iter().filter_map(|r| r.ttft()).map(Nanos::as_secs).collect()),

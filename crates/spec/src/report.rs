@@ -258,6 +258,12 @@ pub struct RequestCounts {
     /// Lost with their replica.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub lost: u64,
+    /// Whose last attempt took too long for their clients.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub timed_out: u64,
+    /// Given up by their clients, whose time for all attempts together was over.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub abandoned: u64,
     /// Tries of all requests together.
     pub attempts: u64,
 }
