@@ -6,6 +6,7 @@
 //! run, it ends at the same place in the order.
 
 mod attempts;
+mod capacity;
 mod changes;
 mod check;
 mod decisions;
@@ -25,6 +26,7 @@ mod slab;
 mod timers;
 mod tournament;
 
+pub use capacity::Capacity;
 pub use check::Violation;
 pub use decisions::DecisionRecord;
 pub use flow::{Flow, FlowBin};
@@ -266,9 +268,10 @@ impl Fleet {
                 self.settle();
                 continue;
             }
-            // Whatever may still happen to an idle fleet that expects nobody concerns nobody.
+            // Whatever may still happen to an idle fleet that expects nobody concerns nobody, but this instant is told to its end.
             let over = self.core.next_request.is_none() && self.waiting() == 0;
-            let Some((at, event)) = self.next_event().filter(|_| !over) else {
+            let now = self.core.now;
+            let Some((at, event)) = self.next_event().filter(|&(at, _)| !over || at == now) else {
                 self.finish();
                 continue;
             };
@@ -391,8 +394,26 @@ impl Fleet {
         (0..self.core.replicas.len() as u32).for_each(|index| self.split_run(index));
     }
 
-    /// The same for one replica.
+    /// The same for one replica. A step that ends at this very instant ends, as it would have before anything else happened, and the next one has not begun.
     fn split_run(&mut self, index: u32) {
+        let model = self.core.replicas[index as usize].model.get_mut();
+        if !model.ends_step(self.core.now) {
+            return self.show_run(index);
+        }
+        let step = model.step();
+        model.advance(self.core.now, &mut self.events);
+        self.write_through(index);
+        self.take_events(index, step);
+        self.stirred.push(index);
+        self.refresh(index);
+    }
+
+    /// The same for all, once everything of this instant has happened: what would begin now has begun.
+    fn show_runs(&mut self) {
+        (0..self.core.replicas.len() as u32).for_each(|index| self.show_run(index));
+    }
+
+    fn show_run(&mut self, index: u32) {
         let model = self.core.replicas[index as usize].model.get_mut();
         model.split(self.core.now, &mut self.events);
         self.take_events(index, 0);
@@ -441,7 +462,7 @@ impl Fleet {
     /// The device that holds all K and V is gone. Steps in flight never happened, running sequences are computed again, their
     /// tokens kept; the caller goes on with another executor.
     pub fn device_lost(&mut self) {
-        self.split_runs();
+        self.show_runs();
         self.executing = None;
         for index in 0..self.core.replicas.len() as u32 {
             if let Model::Engine(engine) = &mut self.core.replicas[index as usize].model {
@@ -455,7 +476,7 @@ impl Fleet {
 
     /// Ends the run: whatever is still in flight is pending.
     fn finish(&mut self) {
-        self.split_runs();
+        self.show_runs();
         let cut = self.core.config.horizon.is_some_and(|horizon| self.core.now >= horizon);
         debug_assert!(cut || self.waiting() == 0, "requests were lost at {:?}", self.core.now);
         self.pend();

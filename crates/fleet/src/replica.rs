@@ -47,6 +47,11 @@ pub(crate) trait ReplicaModel {
     /// Whatever is under way will never be done; the time it has taken by `clock` counts as spent.
     fn forfeit(&mut self, clock: Nanos);
 
+    /// A step within a run of equal ones ends at this very instant: the run ends with it, at an instant that has come.
+    fn ends_step(&mut self, _now: Nanos) -> bool {
+        false
+    }
+
     /// Cuts a run of equal steps at the first end of a step not before `now`.
     fn interrupt_run(&mut self, _now: Nanos) {}
 

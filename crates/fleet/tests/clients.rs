@@ -86,17 +86,18 @@ fn a_deadline_ends_a_request_whatever_is_under_way() {
     assert_eq!((records[0].outcome, records[0].attempts, records[0].end), (Outcome::TimedOut, 1, s(0.4)));
 }
 
-/// Two servers of which one is stuck: after 1.5 s the request goes to the other as well, which answers a second later.
+/// Two servers of which one is stuck: after 1.5 s the request goes to the other as well, which answers a second later; and so does the next one.
 #[test]
 fn a_hedge_is_answered_and_the_loser_cancelled() {
     let policy = ClientPolicy { hedge: Some(Hedge { after: s(1.5), most: 1 }), ..ClientPolicy::default() };
-    let (config, _) = alone(1, policy, true);
+    let (config, _) = alone(2, policy, true);
     let frozen = Fault { from: s(0.25), until: s(9.0), what: FaultKind::Frozen { replica: Some(0) } };
-    let (fleet, records) = run((FleetConfig { replicas: 2, faults: vec![frozen], ..config }, 1));
+    let (fleet, records) = run((FleetConfig { replicas: 2, faults: vec![frozen], ..config }, 2));
     assert_eq!((records[0].end, records[0].attempts, records[0].replica), (s(2.5), 2, Some(1)));
-    assert_eq!((fleet.counts().hedges, fleet.counts().retries, fleet.fates().superseded), (1, 0, 1));
-    // The stuck server had worked for a quarter of a second.
-    assert_eq!((fleet.work().useful, fleet.work().abandoned), (s(1.0), s(0.25)));
+    assert!(close(records[1].end, 5.0) && records[1].replica == Some(1));
+    assert_eq!((fleet.counts().hedges, fleet.counts().retries, fleet.fates().superseded), (2, 0, 2));
+    // The stuck server had worked for a quarter of a second on the first.
+    assert_eq!((fleet.work().useful, fleet.work().abandoned), (s(2.0), s(0.25)));
 }
 
 #[test]

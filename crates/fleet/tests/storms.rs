@@ -252,16 +252,9 @@ fn told(config: &FleetConfig, rate: f64, policy: &PolicySpec, max_repeat: u32, p
         text += &serde_json::to_string(&fleet.frame(0)).unwrap();
     }
     let records = finish(&mut fleet);
-    text + &serde_json::to_string(&(
-        &records,
-        stats(&fleet),
-        fleet.counts(),
-        fleet.fates(),
-        fleet.work(),
-        fleet.flow(),
-        fleet.now(),
-    ))
-    .unwrap()
+    let tallies = (fleet.counts(), fleet.fates(), fleet.work(), fleet.flow());
+    text.push_str(&serde_json::to_string(&(&records, stats(&fleet), tallies, fleet.now())).unwrap());
+    text
 }
 
 proptest! {

@@ -37,6 +37,7 @@ mod situation;
 mod sketch;
 pub mod startup;
 pub mod stats;
+mod storm;
 pub mod sweep;
 pub mod words;
 

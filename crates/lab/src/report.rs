@@ -4,6 +4,7 @@
 //! report they include what is still under way. A finished request is *good* when it meets both limits; one with a single token has
 //! no gap to miss. Refused requests count as offered, so they lower the good share.
 
+mod clients;
 pub(crate) mod findings;
 mod scaling;
 mod variant;
@@ -64,11 +65,12 @@ fn cost(session: &Session) -> CostReport {
         None => CostReport {
             source: match (spec.execution.mode, spec.execution.cost.as_str()) {
                 (ExecutionMode::Tick, _) => "ticks".into(),
+                (ExecutionMode::Server, _) => "service times".into(),
                 (_, "custom") => "custom".into(),
                 (_, name) => format!("preset:{name}"),
             },
             device: "none (priced)".into(),
-            coefficients: if spec.execution.mode == ExecutionMode::Tick {
+            coefficients: if matches!(spec.execution.mode, ExecutionMode::Tick | ExecutionMode::Server) {
                 Coefficients::default()
             } else {
                 coefficients
@@ -137,6 +139,7 @@ fn policy_report(spec: &Spec, stage: &Stage, run: &Run, contender: Contender) ->
         label: catalog::contender_label(spec, contender),
         configuration: configuration(spec, policy),
         scaling: scaling::report(spec, run, contender),
+        clients: clients::report(spec, stage, run, contender),
         requests: RequestCounts { attempts: fleet_counts.attempts, ..numbers.requests },
         ttft_s: numbers.ttft_s,
         itl_s: numbers.itl_s,

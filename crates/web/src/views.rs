@@ -3,7 +3,6 @@
 mod chart;
 mod charts;
 mod cold;
-mod controllers;
 mod controls;
 mod curve;
 mod devices;
@@ -11,6 +10,7 @@ mod export;
 mod header;
 mod icons;
 mod legend;
+mod named;
 mod param;
 mod playbar;
 mod policies;

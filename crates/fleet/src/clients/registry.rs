@@ -11,7 +11,7 @@ use super::retry_after::{Obey, RetryAfter};
 use super::throttle::Throttle;
 use crate::routing::params::{Params, choice, integer, number, switch};
 use servelab_engine::Nanos;
-use servelab_spec::catalog::ParamInfo;
+use servelab_spec::catalog::{ClientInfo, ParamInfo};
 use servelab_spec::validate::SpecError;
 use std::collections::BTreeMap;
 
@@ -286,6 +286,18 @@ fn obey(obey: Obey) -> u32 {
         Obey::Exactly => 1,
         Obey::Jittered => 2,
     }
+}
+
+/// Descriptions of all client policies, for the catalog.
+pub fn catalog() -> Vec<ClientInfo> {
+    let info = |preset: &Preset| ClientInfo {
+        name: preset.name.into(),
+        label: preset.label.into(),
+        summary: preset.description.into(),
+        source: preset.source.into(),
+        params: params(preset),
+    };
+    PRESETS.iter().map(info).collect()
 }
 
 /// The policy of that name with some parameters set.

@@ -84,7 +84,10 @@ mod tests {
     fn a_backend_at_ten_times_its_load_sees_k_times_what_it_accepts() {
         for (k, window_s, seen_per_s) in [(2.0, 1, 201.0), (1.1, 1, 111.0), (2.0, 120, 200.0), (1.1, 120, 110.0)] {
             let (seen, taken) = overload(k, Nanos(window_s * 1_000_000_000));
-            assert!((seen - seen_per_s).abs() < 0.01 * seen_per_s, "{seen} at K = {k} over {window_s} s, {taken} taken");
+            assert!(
+                (seen - seen_per_s).abs() < 0.01 * seen_per_s,
+                "{seen} at K = {k} over {window_s} s, {taken} taken"
+            );
         }
     }
 

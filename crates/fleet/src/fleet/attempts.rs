@@ -13,7 +13,7 @@ use super::timers::Timer;
 use crate::clients::{Cause, Failure, Pace};
 use crate::gateway::Gateway;
 use crate::record::{Outcome, Refusal, RequestRecord};
-use crate::replica::{Next, Spending};
+use crate::replica::Spending;
 use servelab_engine::{Nanos, SequenceId};
 use servelab_workload::{Request, Workload};
 
@@ -200,6 +200,7 @@ impl Fleet {
             return self.abandon(place);
         }
         while let Some(late) = self.too_late(place) {
+            self.hear_from(late);
             let attempt = self.core.flights.attempts.get(late).cloned();
             self.core.fates.timed_out += 1;
             self.core.flow.at(now).failed += 1;
@@ -249,6 +250,8 @@ impl Fleet {
 
     /// The client of the request at `place` gives it up, whatever is under way.
     fn abandon(&mut self, place: u32) {
+        let attempts: Vec<u32> = self.core.flights.attempts_of(place).collect();
+        attempts.into_iter().for_each(|attempt| self.hear_from(attempt));
         let flights = &self.core.flights;
         let Some(flight) = flights.requests.get(place) else { return };
         let latest =
@@ -332,18 +335,19 @@ impl Fleet {
         }
     }
 
-    /// Brings a replica to where single steps would have brought it: a step of a run that ends at this very instant has ended, and of the one in progress
-    /// nothing is told yet.
+    /// Brings a replica to where single steps would have brought it: whatever steps have ended is told, and at most the one in progress is left of a run.
     pub(super) fn catch_up(&mut self, replica: u32) {
-        let now = self.core.now;
-        let model = self.core.replicas[replica as usize].model.get_mut();
-        model.interrupt_run(now);
-        if self.core.replicas[replica as usize].ailments.frozen == 0
-            && matches!(self.core.replicas[replica as usize].model.get().next(), Next::At(at) if at <= now)
-        {
-            self.step_end(replica);
-        }
         self.split_run(replica);
+        self.core.replicas[replica as usize].model.get_mut().interrupt_run(self.core.now);
+        self.refresh(replica);
+    }
+
+    /// Has told what the attempt at `place` has produced by now.
+    fn hear_from(&mut self, place: u32) {
+        let attempt = self.core.flights.attempts.get(place).filter(|attempt| attempt.at == Where::Replica);
+        if let Some(replica) = attempt.map(|attempt| attempt.replica).filter(|&at| self.running_ahead[at as usize]) {
+            self.split_run(replica);
+        }
     }
 
     /// How far a replica's own time has come: one that stands still is where it stopped.

@@ -15,7 +15,7 @@ impl Fleet {
     /// The fleet as it stands. Runs of equal steps are split at the present instant, so that blocks and tokens are those of this very
     /// step; nothing that happens later changes by that.
     pub fn frame(&mut self, policy: u32) -> Frame {
-        self.split_runs();
+        self.show_runs();
         let core = &self.core;
         let mut decisions: Vec<Decision> = (core.decisions.newest().take(DECISIONS))
             .map(|decision| Decision {

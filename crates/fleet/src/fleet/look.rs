@@ -20,7 +20,7 @@ impl Fleet {
         if self.executing.is_some() || self.core.done {
             return None;
         }
-        self.split_runs();
+        self.show_runs();
         self.next_event().map(|(at, _)| at)
     }
 

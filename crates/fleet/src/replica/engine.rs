@@ -269,6 +269,21 @@ impl ReplicaModel for EngineReplica {
         (self.debt, self.flight, self.wake) = (Nanos::ZERO, None, None);
     }
 
+    fn ends_step(&mut self, now: Nanos) -> bool {
+        if self.engine.in_flight().is_none_or(|plan| plan.repeat <= 1) {
+            return false;
+        }
+        let (done, Some(plan), Some(flight)) = (self.steps_done(now), self.engine.in_flight(), self.flight) else {
+            return false;
+        };
+        // The last end of a run is an event of its own.
+        if done == 0 || done >= plan.repeat || flight.start + self.boundary(&plan.work, done) != now {
+            return false;
+        }
+        self.interrupt(now);
+        true
+    }
+
     fn interrupt_run(&mut self, now: Nanos) {
         self.interrupt(now);
     }

@@ -61,6 +61,9 @@ pub(crate) struct TickReplica {
     remembered: Vec<(BlockKey, u32)>,
     waiting: VecDeque<Job>,
     serving: Option<Served>,
+    /// The request that was done last, and how long it took.
+    #[serde(default)]
+    latest: Option<(SequenceId, Nanos)>,
     /// Time that turning attempts away will take once the request in service is done.
     #[serde(default)]
     debt: Nanos,
@@ -100,6 +103,7 @@ impl TickReplica {
             remembered: Vec::with_capacity(config.prefixes as usize),
             waiting: VecDeque::new(),
             serving: None,
+            latest: None,
             debt: Nanos::ZERO,
             chore: None,
             events: Vec::new(),
@@ -189,10 +193,7 @@ impl ReplicaModel for TickReplica {
     fn spent(&self, clock: Nanos, id: SequenceId, of: &Spending) -> Nanos {
         match self.serving.filter(|served| served.job.id == id) {
             Some(served) => served.end.min(clock).since(served.start),
-            None if of.finished => {
-                let ticks = if of.reused_tokens > 0 { self.config.hit_ticks } else { self.config.miss_ticks };
-                Nanos(u64::from(ticks) * self.config.tick.0)
-            }
+            None if of.finished => self.latest.filter(|(done, _)| *done == id).map_or(Nanos::ZERO, |(_, time)| time),
             None => Nanos::ZERO,
         }
     }
@@ -257,6 +258,7 @@ impl ReplicaModel for TickReplica {
         }
         let Some(Served { job, start, end, .. }) = self.serving.take_if(|served| served.end <= now) else { return };
         self.work(end.since(start));
+        self.latest = Some((job.id, end.since(start)));
         self.totals.steps += 1;
         tell_whole_answer(job.id, job.output_tokens, job.max_tokens, events);
     }

@@ -1,7 +1,6 @@
 //! Clients and faults to test with.
 #![allow(dead_code, clippy::unwrap_used)]
 
-use servelab_fleet::clients::*;
 use servelab_spec::experiment::{MultiTenantSpec, SessionsSpec, WorkloadSpec};
 use servelab_workload::Source;
 

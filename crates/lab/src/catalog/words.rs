@@ -1,5 +1,6 @@
 //! What settings are called and what they change, in a sentence each. Limits and units stand in the spec's own table.
 
+mod clients;
 mod scaling;
 mod startup;
 mod store;
@@ -8,17 +9,17 @@ use servelab_spec::experiment::WorkloadSpec;
 
 /// Every number with the granularity of its control.
 pub(super) fn numbers() -> impl Iterator<Item = &'static (Words, f64)> {
-    NUMBERS.iter().chain(store::NUMBERS).chain(scaling::NUMBERS).chain(startup::NUMBERS)
+    NUMBERS.iter().chain(store::NUMBERS).chain(clients::NUMBERS).chain(scaling::NUMBERS).chain(startup::NUMBERS)
 }
 
 /// Every switch.
 pub(super) fn switches() -> impl Iterator<Item = &'static Words> {
-    SWITCHES.iter().chain(scaling::SWITCHES).chain(startup::SWITCHES)
+    SWITCHES.iter().chain(clients::SWITCHES).chain(scaling::SWITCHES).chain(startup::SWITCHES)
 }
 
 /// Every choice with its options; those without come from a registry.
 pub(super) fn choices() -> impl Iterator<Item = &'static (Words, &'static [&'static str])> {
-    CHOICES.iter().chain(store::CHOICES).chain(scaling::CHOICES).chain(startup::CHOICES)
+    CHOICES.iter().chain(store::CHOICES).chain(clients::CHOICES).chain(scaling::CHOICES).chain(startup::CHOICES)
 }
 
 /// Key, label, sentence.
@@ -203,9 +204,9 @@ const CHOICES: &[(Words, &[&str])] = &[
         (
             "execution.mode",
             "Steps",
-            "Priced by a cost model, computed by the real model, or no steps but ticks: replicas that remember a few prefixes.",
+            "Priced by a cost model, computed by the real model, or no steps: ticks and a memory of a few prefixes, or servers with drawn times.",
         ),
-        &["priced", "tinygpt", "tick"],
+        &["priced", "tinygpt", "tick", "server"],
     ),
     (("execution.cost", "Cost model", "What steps of a priced run cost."), &[]),
     (("execution.model", "Model", "Which TinyGPT computes a live run."), &["reference", "small"]),

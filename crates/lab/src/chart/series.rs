@@ -1,8 +1,8 @@
 //! From a run's records to what is drawn, and to the sentences above it.
 
-use super::ScalingLane;
 use super::axis::Unit;
 use super::{Direction, Form, Picture, Stroke};
+use super::{ScalingLane, StormLane};
 use crate::stats::quantile;
 use crate::words::{self, duration, percent};
 use servelab_spec::experiment::SloSpec;
@@ -21,6 +21,8 @@ pub struct Lane {
     pub spans: Vec<(f64, Option<f64>)>,
     /// How replicas came and went, where they do.
     pub scaling: Option<ScalingLane>,
+    /// What clients sent, where they have rules of their own.
+    pub storm: Option<StormLane>,
 }
 
 pub(super) fn ttft_over_time(lanes: &[Lane], slo: &SloSpec) -> Picture {
@@ -47,6 +49,7 @@ pub(super) fn ttft_over_time(lanes: &[Lane], slo: &SloSpec) -> Picture {
         y_unit: Unit::of_duration(largest),
         y_at_least: 0.0,
         y_at_most: f64::INFINITY,
+        y_log: false,
         marks: vec![],
         extent: None,
         ribbons: vec![],
@@ -91,6 +94,7 @@ pub(super) fn ttft_cdf(lanes: &[Lane], slo: &SloSpec) -> Picture {
         y_unit: Unit::Percent,
         y_at_least: 1.0,
         y_at_most: f64::INFINITY,
+        y_log: false,
         marks: vec![],
         extent: None,
         ribbons: vec![],
@@ -120,6 +124,7 @@ pub(super) fn outstanding_over_time(lanes: &[Lane]) -> Picture {
         y_unit: Unit::Count,
         y_at_least: 1.0,
         y_at_most: f64::INFINITY,
+        y_log: false,
         marks: vec![],
         extent: None,
         ribbons: vec![],

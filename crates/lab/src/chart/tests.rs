@@ -18,7 +18,7 @@ fn lane(label: &str, values: &[(f64, f64)]) -> Lane {
     let spans = values.iter().map(|&(at, ttft)| (at, Some(at + ttft + 0.5))).collect();
     let (demand, late, capacity) = (vec![1.0, 3.0, 2.0], vec![false, true, false], vec![(0.0, 2.0), (2.0, 4.0)]);
     let scaling = ScalingLane { bin_s: 1.0, demand, late, capacity, until_s: 3.0 };
-    Lane { label: label.into(), ttft: values.to_vec(), spans, scaling: Some(scaling) }
+    Lane { label: label.into(), ttft: values.to_vec(), spans, scaling: Some(scaling), ..Lane::default() }
 }
 
 fn two() -> Vec<Lane> {
@@ -68,7 +68,7 @@ fn ranges_start_at_zero_and_hold_every_point() {
 #[test]
 fn outstanding_counts_what_has_not_ended() {
     let spans = vec![(0.0, Some(1.5)), (1.0, Some(2.5)), (2.0, None)];
-    let lanes = [Lane { label: "x".into(), ttft: vec![], spans, scaling: None }];
+    let lanes = [Lane { label: "x".into(), ttft: vec![], spans, ..Lane::default() }];
     let chart = draw(&request("outstanding_over_time"), &lanes, &SloSpec::default()).unwrap();
     assert_eq!(chart.series[0].x, [0.0, 1.0, 1.5, 2.0, 2.5]);
     assert_eq!(chart.series[0].y, [1.0, 2.0, 1.0, 2.0, 1.0]);
