@@ -42,20 +42,23 @@ pub enum Verdict {
     Queue,
 }
 
-/// A gateway. `request` is the loop's number for a request in flight.
+/// A gateway. `attempt` is the loop's number for an attempt in flight.
 pub(crate) trait Gateway {
     /// Decides on an attempt. `room`: some replica may take one more.
-    fn decide(&mut self, request: u32, room: bool) -> Verdict;
+    fn decide(&mut self, attempt: u32, room: bool) -> Verdict;
 
-    /// There is room: the next request to let through, if one is held.
+    /// There is room: the next attempt to let through, if one is held.
     fn release(&mut self) -> Option<u32>;
+
+    /// Nobody waits any more for an attempt that is held.
+    fn forget(&mut self, attempt: u32);
 
     /// Most attempts a replica may have in flight.
     fn in_flight_limit(&self) -> u32 {
         u32::MAX
     }
 
-    /// Requests held.
+    /// Attempts held.
     fn held(&self) -> u32;
 }
 
@@ -87,10 +90,17 @@ impl AnyGateway {
 }
 
 impl Gateway for AnyGateway {
-    fn decide(&mut self, request: u32, room: bool) -> Verdict {
+    fn decide(&mut self, attempt: u32, room: bool) -> Verdict {
         match self {
             AnyGateway::AcceptAll => Verdict::Accept,
-            AnyGateway::CentralQueue(central) => central.decide(request, room),
+            AnyGateway::CentralQueue(central) => central.decide(attempt, room),
+        }
+    }
+
+    fn forget(&mut self, attempt: u32) {
+        match self {
+            AnyGateway::AcceptAll => {}
+            AnyGateway::CentralQueue(central) => central.queue.retain(|&held| held != attempt),
         }
     }
 
@@ -117,14 +127,14 @@ impl Gateway for AnyGateway {
 }
 
 impl CentralQueue {
-    fn decide(&mut self, request: u32, room: bool) -> Verdict {
+    fn decide(&mut self, attempt: u32, room: bool) -> Verdict {
         if room && self.queue.is_empty() {
             return Verdict::Accept;
         }
         if self.queue.len() >= self.capacity as usize {
             return Verdict::Reject { code: 429, cause: Refusal::GatewayQueue, retry_after: None };
         }
-        self.queue.push_back(request);
+        self.queue.push_back(attempt);
         Verdict::Queue
     }
 }

@@ -115,6 +115,7 @@ proptest! {
                 }
                 Outcome::Pending => prop_assert!(horizon.is_some()),
                 Outcome::Lost { .. } => prop_assert!(false, "no replica went"),
+                Outcome::TimedOut | Outcome::Abandoned => prop_assert!(false, "clients wait for ever"),
             }
         }
         // Totals of replicas are those of records (of the requests that were admitted and ended or are known to have been).

@@ -22,7 +22,9 @@ pub(crate) struct Tally {
     pub(crate) finished: u64,
     pub(crate) rejected: u64,
     /// Lost with their replica, by cause.
-    pub(crate) lost: [u64; 3],
+    pub(crate) lost: [u64; 4],
+    pub(crate) timed_out: u64,
+    pub(crate) abandoned: u64,
     pub(crate) attempts: u64,
     pub(crate) good: u64,
     pub(crate) ttft_misses: u64,
@@ -85,7 +87,9 @@ impl Tally {
         Tally {
             finished: 0,
             rejected: 0,
-            lost: [0; 3],
+            lost: [0; 4],
+            timed_out: 0,
+            abandoned: 0,
             attempts: 0,
             good: 0,
             ttft_misses: 0,
@@ -103,7 +107,7 @@ impl Tally {
 
     /// Requests that ended; those that are pending at the horizon have not.
     pub(crate) fn ended(&self) -> u64 {
-        self.finished + self.rejected + self.lost.iter().sum::<u64>()
+        self.finished + self.rejected + self.timed_out + self.abandoned + self.lost.iter().sum::<u64>()
     }
 
     fn take(&mut self, record: &RequestRecord, slo: &SloSpec) {
@@ -133,6 +137,8 @@ impl Tally {
             }
             Outcome::Rejected { .. } => self.rejected += 1,
             Outcome::Lost { cause } => self.lost[cause_index(cause)] += 1,
+            Outcome::TimedOut => self.timed_out += 1,
+            Outcome::Abandoned => self.abandoned += 1,
             Outcome::Pending => {}
         }
     }
@@ -144,6 +150,7 @@ pub(crate) fn cause_index(cause: Loss) -> usize {
         Loss::Grace => 0,
         Loss::Probe => 1,
         Loss::Crash => 2,
+        Loss::Network => 3,
     }
 }
 
@@ -239,8 +246,8 @@ mod tests {
         assert_eq!(ledger.late_s(), 120.0);
         assert_eq!(ledger.first_late, Some(Nanos::from_secs(70.0)));
         let (all, odd) = (&ledger.all, &ledger.tenants[1]);
-        assert_eq!((all.ended(), all.finished, all.lost, all.good, all.ttft_misses), (4, 3, [0, 0, 1], 2, 1));
-        assert_eq!((odd.ended(), odd.lost, all.output_tokens, all.cached_tokens), (2, [0, 0, 1], 44, 120));
+        assert_eq!((all.ended(), all.finished, all.lost, all.good, all.ttft_misses), (4, 3, [0, 0, 1, 0], 2, 1));
+        assert_eq!((odd.ended(), odd.lost, all.output_tokens, all.cached_tokens), (2, [0, 0, 1, 0], 44, 120));
         assert_eq!(ledger.bins.iter().map(|bin| bin.ended).collect::<Vec<_>>(), [1, 2, 0, 1]);
     }
 

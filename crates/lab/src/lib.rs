@@ -41,6 +41,7 @@ mod situation;
 mod sketch;
 pub mod startup;
 pub mod stats;
+mod storm;
 pub mod sweep;
 pub mod traffic;
 pub mod words;

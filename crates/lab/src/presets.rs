@@ -5,6 +5,7 @@
 mod fleets;
 mod routing;
 mod scaling;
+mod storms;
 mod workloads;
 
 use crate::catalog::policy_label;
@@ -17,6 +18,7 @@ pub fn all() -> Vec<PresetInfo> {
     let mut all = vec![multi_tenant(), book_trace(), tiny_cache(), datacenter()];
     all.splice(2..2, routing::all().into_iter().chain(workloads::all()).chain(fleets::all()));
     all.extend(scaling::all());
+    all.extend(storms::all());
     all
 }
 
@@ -32,7 +34,8 @@ pub(crate) fn judge(name: &str) -> Option<Judge> {
         _ => routing::judge(name)
             .or_else(|| workloads::judge(name))
             .or_else(|| fleets::judge(name))
-            .or_else(|| scaling::judge(name)),
+            .or_else(|| scaling::judge(name))
+            .or_else(|| storms::judge(name)),
     }
 }
 

@@ -1,6 +1,6 @@
 //! From a spec's sections on ticks, signals and events to the fleet's settings.
 
-use crate::costs;
+use crate::{costs, storm};
 use servelab_engine::Nanos;
 use servelab_fleet::FleetConfig;
 use servelab_fleet::clients::ClientsConfig;
@@ -40,6 +40,7 @@ pub(crate) fn apply(spec: &Spec, config: FleetConfig) -> FleetConfig {
     }
     let slow = (events.slow > 0).then_some(Slow { replicas: events.slow, factor: events.slow_factor });
     let config = FleetConfig { seed: spec.seed, telemetry, store: store(spec), changes, slow, ..config };
+    let config = storm::faults(spec, config);
     if spec.scaling.on { scaling(spec, config) } else { config }
 }
 

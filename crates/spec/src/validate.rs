@@ -4,6 +4,7 @@
 //! read them there. They are wide: they keep a run from exhausting memory or time, not from being foolish. Whether a policy or
 //! a cost model *exists* is for the registries to say (the lab checks it): this crate knows none.
 
+mod clients;
 mod scaling;
 mod startup;
 mod store;
@@ -75,7 +76,11 @@ const fn real(key: &'static str, min: f64, max: f64, unit: &'static str) -> Limi
 }
 
 /// Limits of every number of a spec but policy parameters (their registry entries hold those).
-pub const LIMITS: &[Limit] = &joined::<{ GENERAL.len() + startup::LIMITS.len() }>(&[GENERAL, startup::LIMITS]);
+pub const LIMITS: &[Limit] = &joined::<{ GENERAL.len() + startup::LIMITS.len() + clients::LIMITS.len() }>(&[
+    GENERAL,
+    startup::LIMITS,
+    clients::LIMITS,
+]);
 
 /// Tables one after the other, `N` limits in all.
 const fn joined<const N: usize>(tables: &[&[Limit]]) -> [Limit; N] {
@@ -242,6 +247,7 @@ impl Spec {
         self.check_engine()?;
         self.check_events()?;
         scaling::check(self)?;
+        clients::check(self)?;
         store::check(self)?;
         self.check_execution()
     }

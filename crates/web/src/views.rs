@@ -3,7 +3,6 @@
 mod chart;
 mod charts;
 mod cold;
-mod controllers;
 mod controls;
 mod curve;
 mod devices;
@@ -12,6 +11,7 @@ mod foresight;
 mod header;
 mod icons;
 mod legend;
+mod named;
 mod param;
 mod playbar;
 mod policies;

@@ -70,6 +70,9 @@ impl Fleet {
         if !core.flights.requests.is_sound() || !core.flights.attempts.is_sound() {
             return Err(RestoreError::Damaged("places in flight are vacant and taken".into()));
         }
+        if !core.clients.is_sound() || !core.flow.is_sound() {
+            return Err(RestoreError::Damaged("the clients' state contradicts their settings".into()));
+        }
         check::check(&core, false).map_err(|violation| RestoreError::Damaged(violation.to_string()))?;
         Ok(Fleet::around(core, policies, controller))
     }

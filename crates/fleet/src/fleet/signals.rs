@@ -11,9 +11,12 @@ fn round_up(at: Nanos, period: Nanos) -> Nanos {
 impl Fleet {
     /// Engine metrics are read, and the next reading is set.
     pub(super) fn scrape(&mut self) {
-        self.read_metrics();
+        // Where nobody scrapes, what was last read stands.
+        if self.core.stale == 0 {
+            self.read_metrics();
+        }
         // An idle fleet has nothing new to say: the next attempt sets the clock going again.
-        let idle = self.core.flights.requests.len() == 0;
+        let idle = self.core.flights.requests.len() == 0 && self.core.stale == 0;
         let period = self.core.config.telemetry.scrape;
         self.core.next_scrape = if idle || period == Nanos::ZERO {
             Nanos::MAX
@@ -42,6 +45,9 @@ impl Fleet {
             return;
         }
         let latest = Nanos(self.core.now.0 / period * period);
+        if self.core.stale > 0 || latest < self.core.fresh_from {
+            return;
+        }
         for polled in &mut self.core.polled {
             polled.at = polled.at.map(|at| at.max(latest));
         }
@@ -52,7 +58,7 @@ impl Fleet {
         self.split_runs();
         let core = &mut self.core;
         for (replica, polled) in core.replicas.iter().zip(&mut core.polled) {
-            if replica.life.may_run() {
+            if replica.may_run() {
                 replica.model.get().metrics(polled);
                 polled.at = Some(core.now);
             }

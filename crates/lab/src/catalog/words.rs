@@ -1,5 +1,6 @@
 //! What settings are called and what they change, in a sentence each. Limits and units stand in the spec's own table.
 
+mod clients;
 mod scaling;
 mod startup;
 mod store;
@@ -12,6 +13,7 @@ pub(super) fn numbers() -> impl Iterator<Item = &'static (Words, f64)> {
     NUMBERS
         .iter()
         .chain(store::NUMBERS)
+        .chain(clients::NUMBERS)
         .chain(scaling::NUMBERS)
         .chain(startup::NUMBERS)
         .chain(trace::NUMBERS)
@@ -20,12 +22,18 @@ pub(super) fn numbers() -> impl Iterator<Item = &'static (Words, f64)> {
 
 /// Every switch.
 pub(super) fn switches() -> impl Iterator<Item = &'static Words> {
-    SWITCHES.iter().chain(scaling::SWITCHES).chain(startup::SWITCHES).chain(trace::SWITCHES)
+    SWITCHES.iter().chain(clients::SWITCHES).chain(scaling::SWITCHES).chain(startup::SWITCHES).chain(trace::SWITCHES)
 }
 
 /// Every choice with its options; those without come from a registry.
 pub(super) fn choices() -> impl Iterator<Item = &'static (Words, &'static [&'static str])> {
-    CHOICES.iter().chain(store::CHOICES).chain(scaling::CHOICES).chain(startup::CHOICES).chain(trace::CHOICES)
+    CHOICES
+        .iter()
+        .chain(store::CHOICES)
+        .chain(clients::CHOICES)
+        .chain(scaling::CHOICES)
+        .chain(startup::CHOICES)
+        .chain(trace::CHOICES)
 }
 
 /// Key, label, sentence.
@@ -210,9 +218,9 @@ const CHOICES: &[(Words, &[&str])] = &[
         (
             "execution.mode",
             "Steps",
-            "Priced by a cost model, computed by the real model, or no steps but ticks: replicas that remember a few prefixes.",
+            "Priced by a cost model, computed by the real model, or no steps: ticks and a memory of a few prefixes, or servers with drawn times.",
         ),
-        &["priced", "tinygpt", "tick"],
+        &["priced", "tinygpt", "tick", "server"],
     ),
     (("execution.cost", "Cost model", "What steps of a priced run cost."), &[]),
     (("execution.model", "Model", "Which TinyGPT computes a live run."), &["reference", "small"]),

@@ -19,7 +19,7 @@ fn lane(label: &str, values: &[(f64, f64)]) -> Lane {
     let (demand, late, capacity) = (vec![1.0, 3.0, 2.0], vec![false, true, false], vec![(0.0, 2.0), (2.0, 4.0)]);
     let scaling = ScalingLane { bin_s: 1.0, demand, late, capacity, until_s: 3.0 };
     let hits = values.iter().map(|&(at, _)| (at, 100, 30)).collect();
-    Lane { label: label.into(), ttft: values.to_vec(), spans, hits, scaling: Some(scaling) }
+    Lane { label: label.into(), ttft: values.to_vec(), spans, hits, scaling: Some(scaling), ..Lane::default() }
 }
 
 fn two() -> Vec<Lane> {

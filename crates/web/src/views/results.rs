@@ -1,5 +1,6 @@
 //! The answer: a row per policy, the better value bold, and what happened in sentences.
 
+mod clients;
 mod column;
 mod scaling;
 mod table;
@@ -10,6 +11,7 @@ use super::export::Export;
 use super::tenants::{Replicas, Tenants};
 use crate::state::{App, Phase};
 use crate::text;
+use clients::Clients;
 use leptos::prelude::*;
 use scaling::Scaling;
 use servelab_spec::Report;
@@ -39,6 +41,7 @@ pub(super) fn Results() -> impl IntoView {
                         <ul class="findings" data-testid="findings">
                             {report.findings.iter().map(|finding| view! { <li>{finding.clone()}</li> }).collect_view()}
                         </ul>
+                        <Clients report=report.clone() />
                         <Scaling report=report.clone() />
                         <Table report=report.clone() />
                         <Tenants report=report.clone() />
