@@ -1,5 +1,6 @@
 //! The fleet's invariants, counted from scratch.
 
+use super::flights::Where;
 use super::timers::Timer;
 use super::{Core, Fleet};
 use crate::gateway::Gateway;

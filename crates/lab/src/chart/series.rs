@@ -157,6 +157,7 @@ pub(super) fn reuse_over_time(lanes: &[Lane]) -> Picture {
         y_unit: Unit::Percent,
         y_at_least: 1.0,
         y_at_most: f64::INFINITY,
+        y_log: false,
         marks: vec![],
         extent: None,
         ribbons: vec![],
