@@ -3,8 +3,8 @@
 use super::flights::Where;
 use super::timers::Timer;
 use super::{Core, Fleet};
+use crate::config::ReplicaConfig;
 use crate::gateway::Gateway;
-use crate::replica::{Model, Replica};
 use crate::telemetry::LocalSignals;
 use servelab_engine::Nanos;
 use thiserror::Error;
@@ -135,8 +135,8 @@ fn attempts(core: &Core) -> Result<(), Violation> {
 
 /// F12, of fleets whose replicas are servers or count ticks: there an attempt's time is a replica's time.
 fn work(core: &Core) -> Result<(), Violation> {
-    let whole = |replica: &Replica| !matches!(replica.model, Model::Engine(_));
-    if !core.replicas.iter().all(whole) {
+    // What they are, whether any is there at present or not.
+    if matches!(core.config.replica, ReplicaConfig::Engine { .. }) {
         return Ok(());
     }
     let (mut worked, mut refusing) = (Nanos::ZERO, Nanos::ZERO);
