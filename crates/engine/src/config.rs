@@ -1,6 +1,7 @@
 //! What a replica's engine is built with.
 
 use crate::error::Refusal;
+use crate::queue::QueueConfig;
 use crate::request::SequenceRequest;
 use serde::{Deserialize, Serialize};
 use servelab_spec::experiment::EngineSpec;
@@ -49,6 +50,9 @@ pub struct EngineConfig {
     /// Note the prompt blocks that steps fill, for a store behind the replicas ([`crate::Engine::drain_filled`]).
     #[serde(default)]
     pub write_through: bool,
+    /// Limits of the waiting queue.
+    #[serde(default)]
+    pub queue: QueueConfig,
 }
 
 impl EngineConfig {
@@ -73,6 +77,7 @@ impl EngineConfig {
             adapter_slots: spec.adapter_slots,
             kv_changes: false,
             write_through: false,
+            queue: QueueConfig::default(),
         }
     }
 

@@ -5,6 +5,7 @@
 //! rather than of insertion alone, is what makes runs of equal steps invisible: whether a step was announced alone or as part of a
 //! run, it ends at the same place in the order.
 
+mod admission;
 mod changes;
 mod check;
 mod decisions;
@@ -31,7 +32,7 @@ pub use saved::FleetState;
 
 use crate::config::FleetConfig;
 use crate::error::FleetError;
-use crate::gateway::AnyGateway;
+use crate::gateway::Gateway;
 use crate::record::{Counts, RequestRecord};
 use crate::replica::{Model, Next, Replica};
 use crate::routing::PolicyFault;
@@ -91,6 +92,7 @@ pub struct Fleet {
     executing: Option<u32>,
     draws: Stream,
     routing: Stream,
+    admission: Stream,
     events: Vec<EngineEvent>,
     kv_changes: Vec<KvChange>,
     filled: Vec<BlockKey>,
@@ -108,7 +110,7 @@ pub(crate) struct Core {
     now: Nanos,
     source: Source,
     next_request: Option<Request>,
-    gateway: AnyGateway,
+    gateway: Gateway,
     timers: Timers,
     flights: Flights,
     replicas: Vec<Replica>,
@@ -154,17 +156,19 @@ impl Fleet {
         for (at, change) in (0u32..).zip(&config.changes) {
             timers.insert(change.at, Timer::Change(at));
         }
+        let gateway = Gateway::new(&config.gateway, source.tenants());
+        let scraped = reads.has(Reads::POLLED) || gateway.reads_metrics();
         let core = Core {
             now: Nanos::ZERO,
             source,
             next_request,
-            gateway: AnyGateway::new(config.gateway),
+            gateway,
             timers,
             flights: Flights::default(),
             in_flight: vec![0; n as usize],
             routers: (0..config.telemetry.routers).map(|_| RouterCounts::new(n)).collect(),
             polled: vec![PolledSignals::default(); n as usize],
-            next_scrape: if reads.has(Reads::POLLED) { Nanos::ZERO } else { Nanos::MAX },
+            next_scrape: if scraped { Nanos::ZERO } else { Nanos::MAX },
             scaler: config.scaling.as_ref().map(|scaling| Scaler::new(scaling, config.replicas)),
             index: kv_changes.then(|| KvIndex::new(n, config.telemetry.event_loss, config.seed)),
             store: config.store.map(KvStore::new),
@@ -188,6 +192,7 @@ impl Fleet {
         policies.replicas_changed(scratch.ready());
         let draws = Stream::new(core.config.seed, b"routing");
         let routing = Stream::new(core.config.seed, b"router");
+        let admission = Stream::new(core.config.seed, b"gateway");
         let mut fleet = Fleet {
             core,
             reads: policies.reads(),
@@ -200,6 +205,7 @@ impl Fleet {
             executing: None,
             draws,
             routing,
+            admission,
             events: Vec::new(),
             kv_changes: Vec::new(),
             filled: Vec::new(),
@@ -293,6 +299,7 @@ impl Fleet {
                 Some(Timer::Retry(request)) => self.attempt(request),
                 Some(Timer::Outside(request)) => self.answered_outside(request),
                 Some(Timer::Change(at)) => self.change(at),
+                Some(Timer::Gateway) => self.ring_gateway(),
                 Some(Timer::Ready(replica)) => self.admit(replica),
                 Some(Timer::Warm(replica)) => self.warm_up(replica),
                 Some(Timer::Sample) => self.sample(),

@@ -15,7 +15,7 @@
 //! | [`fleet`] | [`Fleet`] and [`Poll`]: the event loop |
 //! | [`config`] | [`FleetConfig`] |
 //! | [`clients`] | what clients do when an attempt ends: open loop |
-//! | [`gateway`] | what stands in front of the router: accept all, or one central queue |
+//! | [`gateway`] | what stands in front of the router: limits, gates and a queue |
 //! | [`routing`] | the [`Policy`] trait, the policies and their registry |
 //! | [`telemetry`] | signals and their freshness tiers |
 //! | [`store`] | a store of KV blocks behind the replicas |
@@ -39,6 +39,7 @@
 //! | F8 jumps | with runs of equal steps or without, the same outcome | `tests/jumps.rs` |
 //! | F9 restore | a restored fleet goes on byte for byte | `tests/restore.rs` |
 //! | F10 store | blocks written = held + evicted, no more held than there is room for, no token used that was not fetched | `tests/store.rs` |
+//! | F11 gateway | attempts it counts in flight = attempts at replicas; what it holds is in flight and nowhere else | `tests/invariants.rs` |
 
 #![deny(clippy::iter_over_hash_type)]
 

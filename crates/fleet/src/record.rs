@@ -37,6 +37,9 @@ pub struct RequestRecord {
     /// A managed API served it.
     #[serde(default)]
     pub outside: bool,
+    /// How long all of them together were held at the gateway.
+    #[serde(default)]
+    pub held: Nanos,
     /// Its replica's step that produced the first token, counted from 0; what a replay of recorded steps needs.
     pub first_token_step: u64,
     /// Its replica's step that produced the last token.
@@ -89,8 +92,82 @@ pub enum Refusal {
     NeverFits,
     /// The router: no replica may be chosen.
     NoReplica,
-    /// The gateway: its central queue is full.
+    /// The gateway: its queue is full.
     GatewayQueue,
+    /// The gateway: it was held there too long.
+    GatewayExpired,
+    /// The gateway: a prompt or an output budget is longer than it lets through.
+    TooLong,
+    /// The gateway: its tenant makes too many requests.
+    RateLimit,
+    /// The gateway: its tenant asks for too many tokens.
+    TokenBudget,
+    /// The gateway: it has been tried too often, or too much is tried again.
+    RetryCap,
+    /// The gateway: the servers fail too often.
+    Failing,
+    /// The gateway: its priority is negative and the fleet is full.
+    Shed,
+    /// The gateway: as much is in flight as may be.
+    Concurrency,
+    /// The gateway: as much is in flight as latency lets it.
+    Gradient,
+    /// The gateway: the fleet is too full for its class.
+    Saturated,
+    /// The gateway: the fleet has just come back.
+    Ramp,
+    /// The gateway: it waited long in a queue that does not empty.
+    Codel,
+    /// The gateway: no replica is ready, or none was for too long.
+    EmptyPool,
+    /// A replica: its queue holds as many requests as it may.
+    EngineQueue,
+    /// A replica: its queue holds as many tokens as it may.
+    EngineTokens,
+    /// A replica: it would have waited too long.
+    EngineTooLate,
+    /// A replica: it waited there too long.
+    EngineExpired,
+}
+
+/// Who turns attempts away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Layer {
+    /// The gateway.
+    Gateway,
+    /// A router.
+    Router,
+    /// A replica's engine.
+    Engine,
+}
+
+impl Refusal {
+    /// Who turned it away.
+    pub fn layer(self) -> Layer {
+        match self {
+            Refusal::NoReplica => Layer::Router,
+            Refusal::NeverFits
+            | Refusal::EngineQueue
+            | Refusal::EngineTokens
+            | Refusal::EngineTooLate
+            | Refusal::EngineExpired => Layer::Engine,
+            Refusal::GatewayQueue
+            | Refusal::GatewayExpired
+            | Refusal::TooLong
+            | Refusal::RateLimit
+            | Refusal::TokenBudget
+            | Refusal::RetryCap
+            | Refusal::Failing
+            | Refusal::Shed
+            | Refusal::Concurrency
+            | Refusal::Gradient
+            | Refusal::Saturated
+            | Refusal::Ramp
+            | Refusal::Codel
+            | Refusal::EmptyPool => Layer::Gateway,
+        }
+    }
 }
 
 /// Why a replica went with work on it.

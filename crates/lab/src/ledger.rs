@@ -221,6 +221,7 @@ mod tests {
             outcome: if ttft_s.is_some() { Outcome::Finished } else { Outcome::Lost { cause: Loss::Crash } },
             attempts: 1,
             outside: false,
+            held: Nanos::ZERO,
             first_token_step: 0,
             last_step: 0,
             output: vec![],

@@ -2,7 +2,7 @@
 
 use super::timers::Timer;
 use super::{Core, Fleet};
-use crate::gateway::Gateway;
+use crate::gateway::View;
 use crate::telemetry::LocalSignals;
 use servelab_engine::Nanos;
 use std::collections::BTreeSet;
@@ -22,7 +22,7 @@ fn expect(name: &'static str, holds: bool, found: impl FnOnce() -> String) -> Re
     if holds { Ok(()) } else { Err(Violation { name, found: found() }) }
 }
 
-/// Checks F1, F5, F6, F7 and F10; with `settled` (everything of this instant has happened) F4 as well.
+/// Checks F1, F5, F6, F7, F10 and F11; with `settled` (everything of this instant has happened) F4 as well.
 pub(super) fn check(core: &Core, settled: bool) -> Result<(), Violation> {
     let counts = &core.counts;
     let flights = &core.flights;
@@ -71,6 +71,7 @@ pub(super) fn check(core: &Core, settled: bool) -> Result<(), Violation> {
         format!("lifetimes sum to {lifetimes:?}, {expected} ns were expected")
     })?;
     signals(core)?;
+    gateway(core)?;
     store(core)?;
     if settled {
         for (index, replica) in core.replicas.iter().enumerate() {
@@ -78,14 +79,24 @@ pub(super) fn check(core: &Core, settled: bool) -> Result<(), Violation> {
                 format!("replica {index} idles beside work at {:?}", core.now)
             })?;
         }
-        let limit = core.gateway.in_flight_limit();
-        let room = (core.replicas.iter().zip(&core.in_flight))
-            .any(|(replica, &requests)| replica.life.may_be_routed_to() && requests < limit);
-        expect("F4 work", core.gateway.held() == 0 || !room, || {
-            format!("the gateway holds {} requests beside a free replica", core.gateway.held())
-        })?;
+        let ready = (0u32..).zip(&core.replicas).filter(|(_, replica)| replica.life.may_be_routed_to());
+        let ready: Vec<u32> = ready.map(|(index, _)| index).collect();
+        let view = View { now: core.now, ready: &ready, in_flight: &core.in_flight, polled: &core.polled };
+        let could = core.gateway.chain().is_some_and(|chain| chain.could_release(&view));
+        expect("F4 work", !could, || format!("the gateway holds {} requests and could let one go", core.gateway.held()))?;
     }
     Ok(())
+}
+
+/// F11.
+fn gateway(core: &Core) -> Result<(), Violation> {
+    let Some(chain) = core.gateway.chain() else { return Ok(()) };
+    let sent = core.flights.attempts.len();
+    expect("F11 gateway", chain.in_flight() as usize == sent, || {
+        format!("the gateway counts {} attempts in flight, there are {sent}", chain.in_flight())
+    })?;
+    let stray = chain.held().find(|&place| core.flights.requests.get(place).is_none());
+    expect("F11 gateway", stray.is_none(), || format!("the gateway holds {stray:?}, which is not in flight"))
 }
 
 /// F10.

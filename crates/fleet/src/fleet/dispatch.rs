@@ -4,9 +4,9 @@ use super::decisions::DecisionRecord;
 use super::flights::{Attempt, InFlight, Routed};
 use super::routers::router_of;
 use super::timers::Timer;
+use super::admission::engine_refusal;
 use super::{Core, Fleet};
 use crate::clients::{After, Cause, Failure};
-use crate::gateway::{Gateway, Verdict};
 use crate::record::{Outcome, Refusal, RequestRecord};
 use crate::routing::{Choice, RequestView, RouteContext, Signals};
 use crate::telemetry::{LocalSignals, Reads};
@@ -16,8 +16,6 @@ use servelab_workload::Request;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// Refused by a replica: it can never fit there.
-const NEVER_FITS: u16 = 400;
 /// No replica may be routed to.
 const NO_REPLICA: u16 = 503;
 
@@ -93,7 +91,8 @@ impl Fleet {
     /// A request arrives.
     pub(super) fn arrive(&mut self, request: Request) {
         self.core.counts.arrived += 1;
-        let place = self.core.flights.requests.insert(InFlight { request, attempts: 0, outside: None });
+        let flight = InFlight { request, attempts: 0, outside: None, asked: self.core.now, held: Nanos::ZERO };
+        let place = self.core.flights.requests.insert(flight);
         self.attempt(place);
     }
 
@@ -106,43 +105,32 @@ impl Fleet {
         if self.overflows(place) {
             return;
         }
-        let room = self.has_room();
-        match self.core.gateway.decide(place, room) {
-            Verdict::Accept => self.dispatch(place),
-            Verdict::Queue => {}
-            Verdict::Reject { code, cause, retry_after } => {
-                self.failed(place, None, Failure { code, retry_after, cause: Cause::Refused(cause) })
-            }
-        }
-    }
-
-    /// Some replica may take one more.
-    fn has_room(&self) -> bool {
-        let limit = self.core.gateway.in_flight_limit();
-        if limit == u32::MAX {
-            return !self.scratch.ready.is_empty();
-        }
-        self.scratch.ready.iter().any(|&index| self.core.in_flight[index as usize] < limit)
+        self.ask_gateway(place);
     }
 
     /// Routes the request at `place` and hands it to the replica chosen.
-    fn dispatch(&mut self, place: u32) {
+    pub(super) fn dispatch(&mut self, place: u32) {
         let Some(flight) = self.core.flights.requests.get(place) else { return };
         let (index, number) = (flight.request.index, flight.attempts);
         let router = router_of(&self.routing, index, number, self.core.config.telemetry.routers);
         let Some(choice) = self.choose(place, router) else {
+            self.not_sent(place);
             return self.failed(place, None, Failure::refused(NO_REPLICA, Refusal::NoReplica));
         };
         let Fleet { core, policies, .. } = self;
+        Fleet::left_gateway(core, place);
         let counts = &mut core.routers[router as usize];
         let (replica, expected_hit) = (choice.replica, choice.expected_hit);
         let routed = Routed { router, counts: counts.resets, life: counts.restarts, expected_hit };
-        let id = core.flights.attempt(place, replica, number, routed);
+        let id = core.flights.attempt(core.now, place, replica, number, routed);
         let Some(flight) = core.flights.requests.get(place) else { return };
         let target = &mut core.replicas[replica as usize];
-        if target.model.get_mut().submit(core.now, flight.request.sequence(id)).is_err() {
-            let attempt = core.flights.end(id);
-            return self.failed(place, attempt.as_ref(), Failure::refused(NEVER_FITS, Refusal::NeverFits));
+        if let Err(refusal) = target.model.get_mut().submit(core.now, flight.request.sequence(id)) {
+            let Some(attempt) = core.flights.end(id) else { return };
+            if let Some(flight) = core.flights.requests.get(place) {
+                Fleet::tell_gateway(&mut core.gateway, core.now, &flight.request, &attempt, false);
+            }
+            return self.failed(place, Some(&attempt), engine_refusal(refusal));
         }
         target.assignments += 1;
         core.in_flight[replica as usize] += 1;
@@ -151,7 +139,7 @@ impl Fleet {
         self.ask_store(replica, id);
         self.stirred.push(replica);
         self.refresh(replica);
-        if self.reads.has(Reads::POLLED) {
+        if self.reads.has(Reads::POLLED) || self.core.gateway.reads_metrics() {
             self.wake_scrapes();
         }
     }
@@ -328,6 +316,7 @@ impl Fleet {
                 }
             }
             EngineEvent::Finished { id, .. } => self.finished(index, step, id),
+            EngineEvent::Expired { id } => self.expired_at(index, id),
             EngineEvent::Preempted { .. } | EngineEvent::Evicted { .. } => {}
         }
     }
@@ -344,6 +333,7 @@ impl Fleet {
             let left = budget(&flight.request) - u64::from(attempt.produced);
             counts.signals[index as usize].end(flight.request.prompt.len, left);
         }
+        Fleet::tell_gateway(&mut core.gateway, core.now, &flight.request, &attempt, true);
         core.counts.finished += 1;
         let record = RequestRecord {
             last_step: step,
@@ -366,16 +356,6 @@ impl Fleet {
             self.heed(attempt.routed.router);
         }
         self.leave_if_done(index);
-    }
-
-    /// Lets through what the gateway holds, as far as there is room.
-    pub(super) fn release(&mut self) {
-        while self.core.gateway.held() > 0 && self.has_room() {
-            match self.core.gateway.release() {
-                Some(place) => self.dispatch(place),
-                None => return,
-            }
-        }
     }
 
     /// Records everything in flight at the horizon as pending, in order of request. It stays where it is, so that the last picture shows it.
@@ -422,6 +402,7 @@ pub(super) fn record(flight: &InFlight, attempt: Option<&Attempt>, end: Nanos, o
         outcome,
         attempts: flight.attempts,
         outside: false,
+        held: flight.held,
         first_token_step: attempt.map_or(0, |attempt| attempt.first_token_step),
         last_step: 0,
         output: Vec::new(),

@@ -21,6 +21,12 @@ pub(crate) struct InFlight {
     /// When it was sent to a managed API, if it was.
     #[serde(default)]
     pub(crate) outside: Option<Nanos>,
+    /// When the latest try came to the gateway.
+    #[serde(default)]
+    pub(crate) asked: Nanos,
+    /// How long tries were held there, those that are still held left out.
+    #[serde(default)]
+    pub(crate) held: Nanos,
 }
 
 /// A try of a request on a replica.
@@ -35,6 +41,9 @@ pub(crate) struct Attempt {
     pub(crate) routed: Routed,
     /// Which try it is, from 1.
     pub(crate) number: u32,
+    /// When it was sent.
+    #[serde(default)]
+    pub(crate) sent: Nanos,
     pub(crate) admitted: Option<Nanos>,
     pub(crate) cached_tokens: u32,
     #[serde(default)]
@@ -70,13 +79,21 @@ pub(crate) struct Flights {
 
 impl Flights {
     /// A new attempt of the request at `request`. Its place is in its name.
-    pub(crate) fn attempt(&mut self, request: u32, replica: u32, number: u32, routed: Routed) -> SequenceId {
+    pub(crate) fn attempt(
+        &mut self,
+        now: Nanos,
+        request: u32,
+        replica: u32,
+        number: u32,
+        routed: Routed,
+    ) -> SequenceId {
         let place = self.attempts.insert(Attempt {
             id: SequenceId(0),
             request,
             replica,
             routed,
             number,
+            sent: now,
             admitted: None,
             cached_tokens: 0,
             fetched_tokens: 0,

@@ -1,7 +1,7 @@
 //! Replicas come and go: created, started stage by stage, ready, drained, killed.
 
 use super::timers::Timer;
-use super::{Fleet, dispatch};
+use super::Fleet;
 use crate::clients::{Cause, Failure};
 use crate::record::Loss;
 use crate::replica::Boot;
@@ -346,27 +346,11 @@ impl Fleet {
         let mut ids: Vec<SequenceId> = attempts.map(|(_, attempt)| attempt.id).collect();
         ids.sort_unstable();
         for id in ids {
-            let core = &mut self.core;
-            let Some(attempt) = core.flights.end(id) else { continue };
-            let Some(flight) = core.flights.requests.get(attempt.request) else { continue };
-            core.in_flight[index as usize] -= 1;
-            let router = attempt.routed.router;
-            let counts = &mut core.routers[router as usize];
-            let prompt = flight.request.prompt.len;
-            if attempt.routed.counts == counts.resets {
-                let signals = &mut counts.signals[index as usize];
-                if attempt.first_token.is_none() {
-                    signals.first_token(prompt, attempt.routed.expected_hit);
-                }
-                signals.end(prompt, dispatch::budget(&flight.request) - u64::from(attempt.produced));
-            }
-            if attempt.routed.life == counts.restarts {
-                let policy = &mut self.policies.each[router as usize];
-                policy.ended(core.now, &dispatch::view(&flight.request, attempt.number), index);
-                self.heed(router);
-            }
+            let Some(attempt) = self.core.flights.end(id) else { continue };
+            self.take_back(index, &attempt);
             let failure = Failure { code: BAD_GATEWAY, retry_after: None, cause: Cause::Lost(cause) };
             self.failed(attempt.request, Some(&attempt), failure);
         }
+        self.release_later();
     }
 }
