@@ -3,6 +3,7 @@
 use crate::error::Refusal;
 use crate::queue::QueueConfig;
 use crate::request::SequenceRequest;
+use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 use servelab_spec::experiment::EngineSpec;
 use thiserror::Error;
@@ -77,7 +78,13 @@ impl EngineConfig {
             adapter_slots: spec.adapter_slots,
             kv_changes: false,
             write_through: false,
-            queue: QueueConfig::default(),
+            queue: QueueConfig {
+                max_requests: spec.max_queued,
+                count_running: spec.queued_count_running,
+                max_tokens: spec.max_queued_tokens,
+                ttl: Nanos::from_secs(spec.queue_ttl_s),
+                max_wait: Nanos::from_secs(spec.max_wait_s),
+            },
         }
     }
 

@@ -33,7 +33,7 @@ pub use saved::FleetState;
 use crate::config::FleetConfig;
 use crate::error::FleetError;
 use crate::gateway::Gateway;
-use crate::record::{Counts, RequestRecord};
+use crate::record::{Counts, RefusalCount, RequestRecord};
 use crate::replica::{Model, Next, Replica};
 use crate::routing::PolicyFault;
 use crate::scaling::Controller;
@@ -127,6 +127,9 @@ pub(crate) struct Core {
     #[serde(default)]
     store: Option<KvStore>,
     counts: Counts,
+    /// Attempts turned away so far, in the order in which causes first came up.
+    #[serde(default)]
+    refusals: Vec<RefusalCount>,
     decisions: Decisions,
     ended: Vec<RequestRecord>,
     done: bool,
@@ -174,6 +177,7 @@ impl Fleet {
             store: config.store.map(KvStore::new),
             replicas,
             counts: Counts::default(),
+            refusals: Vec::new(),
             decisions: Decisions::default(),
             ended: Vec::new(),
             done: false,

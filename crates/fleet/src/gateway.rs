@@ -63,7 +63,7 @@ mod testing;
 pub mod token_budget;
 
 pub(crate) use ask::{Ask, Ended, Refused, View};
-pub use classes::{ClassConfig, Order};
+pub use classes::{ClassConfig, Order, class_of};
 pub use gate::GateConfig;
 pub use queue::Within;
 pub use stage::StageConfig;

@@ -130,6 +130,18 @@ pub enum Refusal {
     EngineExpired,
 }
 
+/// Attempts turned away for one cause with one status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RefusalCount {
+    /// Why.
+    pub cause: Refusal,
+    /// The HTTP status.
+    pub code: u16,
+    /// How many.
+    pub attempts: u64,
+}
+
 /// Who turns attempts away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -187,7 +187,7 @@ mod tests {
         assert_eq!(settings.len(), listed.count(), "each once");
         let mut all: BTreeSet<String> = complete().iter().flat_map(keys).collect();
         // Lists and texts have forms of their own.
-        for key in ["policies", "scaling.controllers", "workload.curve", "workload.trace"] {
+        for key in ["policies", "scaling.controllers", "workload.curve", "workload.trace", "gateway.classes"] {
             assert!(all.remove(key), "{key}");
         }
         all.insert("workload.kind".into());

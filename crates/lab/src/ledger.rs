@@ -36,6 +36,8 @@ pub(crate) struct Tally {
     pub(crate) itl: Sketch,
     pub(crate) e2e: Sketch,
     pub(crate) queue: Sketch,
+    /// Time held at the gateway.
+    pub(crate) held: Sketch,
 }
 
 /// What a managed API served.
@@ -68,6 +70,10 @@ pub(crate) struct Ledger {
     slo: SloSpec,
     pub(crate) all: Tally,
     pub(crate) tenants: Vec<Tally>,
+    /// Of each priority class.
+    pub(crate) classes: Vec<Tally>,
+    /// Each tenant's class.
+    class_of: Vec<usize>,
     /// Length of a bin.
     pub(crate) bin: Nanos,
     pub(crate) bins: Vec<Bin>,
@@ -98,6 +104,7 @@ impl Tally {
             itl: Sketch::fine(),
             e2e: Sketch::fine(),
             queue: Sketch::fine(),
+            held: Sketch::fine(),
         }
     }
 
@@ -111,6 +118,7 @@ impl Tally {
         let itl = record.itl_s();
         let (late, slow) = (ttft.is_some_and(|ttft| ttft > slo.ttft_s), itl.is_some_and(|itl| itl > slo.itl_s));
         self.attempts += u64::from(record.attempts);
+        self.held.add(record.held.as_secs());
         self.output_tokens += u64::from(record.output_tokens);
         self.ttft_misses += u64::from(late);
         self.itl_misses += u64::from(slow);
@@ -162,6 +170,8 @@ impl Ledger {
             slo,
             all: Tally::new(),
             tenants: vec![Tally::new(); tenants],
+            classes: Vec::new(),
+            class_of: Vec::new(),
             bin: bin_length(last_arrival),
             bins: Vec::new(),
             first_late: None,
@@ -171,11 +181,21 @@ impl Ledger {
         }
     }
 
+    /// With tenants in `many` priority classes.
+    pub(crate) fn classed(self, many: usize, class_of: Vec<usize>) -> Self {
+        Ledger { classes: vec![Tally::new(); many], class_of, ..self }
+    }
+
     /// Takes in a request that ended, or that is pending at the horizon.
     pub(crate) fn take(&mut self, record: &RequestRecord) {
         self.all.take(record, &self.slo);
         if let Some(tenant) = self.tenants.get_mut(record.tenant as usize) {
             tenant.take(record, &self.slo);
+        }
+        if let Some(&class) = self.class_of.get(record.tenant as usize)
+            && let Some(class) = self.classes.get_mut(class)
+        {
+            class.take(record, &self.slo);
         }
         self.last_end = self.last_end.max(record.end);
         let at = (record.arrival.0 / self.bin.0) as usize;

@@ -5,6 +5,7 @@
 //! no gap to miss. Refused requests count as offered, so they lower the good share.
 
 pub(crate) mod findings;
+mod gateway;
 mod scaling;
 mod variant;
 pub(crate) mod verdict;
@@ -137,6 +138,8 @@ fn policy_report(spec: &Spec, stage: &Stage, run: &Run, contender: Contender) ->
         label: catalog::contender_label(spec, contender),
         configuration: configuration(spec, policy),
         scaling: scaling::report(spec, run, contender),
+        gateway: gateway::report(spec, run, duration_s),
+        refusals: gateway::refusals(run),
         requests: RequestCounts { attempts: fleet_counts.attempts, ..numbers.requests },
         ttft_s: numbers.ttft_s,
         itl_s: numbers.itl_s,

@@ -1,6 +1,10 @@
 //! What a run says. Field names are the JSON's names and are stable within a schema version.
 
 use crate::experiment::{Coefficients, Spec};
+mod gateway;
+
+pub use gateway::{ClassReport, GatewayReport, RefusalReport};
+
 use serde::{Deserialize, Serialize};
 
 /// A whole experiment: one entry per policy, on the same arrivals.
@@ -113,6 +117,12 @@ pub struct PolicyReport {
     /// How replicas came and went, where they do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scaling: Option<ScalingReport>,
+    /// What the gateway did, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gateway: Option<GatewayReport>,
+    /// Attempts that were turned away, by cause.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refusals: Vec<RefusalReport>,
     /// How requests ended.
     pub requests: RequestCounts,
     /// Time to first token, seconds.
@@ -260,7 +270,7 @@ pub struct RequestCounts {
     pub total: u64,
     /// Finished.
     pub finished: u64,
-    /// Refused, because they can never fit or by the gateway.
+    /// Refused: by the gateway, a router or a replica.
     pub rejected: u64,
     /// Still under way at the horizon.
     pub pending: u64,

@@ -6,7 +6,7 @@ use super::timers::Timer;
 use super::{Core, Fleet};
 use crate::clients::{Cause, Failure};
 use crate::gateway::{self, Ask, Ended, Gateway, Refused, Release, Verdict, View};
-use crate::record::Refusal;
+use crate::record::{Refusal, RefusalCount};
 use servelab_engine::{Nanos, SequenceId};
 use servelab_workload::Request;
 
@@ -195,6 +195,22 @@ impl Fleet {
         if let Some(chain) = gateway.chain_mut() {
             chain.ended(&ended(now, request, attempt, ok));
         }
+    }
+
+    /// Counts an attempt that is turned away.
+    pub(super) fn note_refusal(&mut self, failure: Failure) {
+        let Cause::Refused(cause) = failure.cause else { return };
+        let refusals = &mut self.core.refusals;
+        let known = refusals.iter_mut().find(|known| (known.cause, known.code) == (cause, failure.code));
+        match known {
+            Some(known) => known.attempts += 1,
+            None => refusals.push(RefusalCount { cause, code: failure.code, attempts: 1 }),
+        }
+    }
+
+    /// Attempts turned away so far, by cause and status.
+    pub fn refusals(&self) -> &[RefusalCount] {
+        &self.core.refusals
     }
 
     /// An attempt is over that did not deliver all its output: whoever counted it counts it no longer. It is off its replica and out of flight already.

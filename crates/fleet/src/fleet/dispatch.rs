@@ -236,6 +236,7 @@ impl Fleet {
 
     /// A try of the request at `place` failed: its client tries again or gives up.
     pub(super) fn failed(&mut self, place: u32, attempt: Option<&Attempt>, failure: Failure) {
+        self.note_refusal(failure);
         let Some(flight) = self.core.flights.requests.get(place) else { return };
         match self.core.config.clients.after(self.core.now, flight.attempts, failure) {
             After::RetryAt(at) => self.core.timers.insert(at, Timer::Retry(place)),

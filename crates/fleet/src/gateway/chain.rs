@@ -237,11 +237,6 @@ impl Chain {
     pub(crate) fn reads_metrics(&self) -> bool {
         self.gates.iter().any(Gate::reads_metrics) || self.stages.iter().any(AnyStage::reads_metrics)
     }
-
-    /// Position in the configuration of a tenant's class.
-    pub(crate) fn class_of(&self, tenant: u32) -> u32 {
-        self.classes.configured(self.classes.rank_of(tenant))
-    }
 }
 
 #[cfg(test)]

@@ -96,7 +96,6 @@ fn batch_is_held_back_beside_interactive() {
     assert_eq!(chain.release(&busy(&[10])), Release::Nothing);
     assert_eq!([chain.release(&busy(&[9])), chain.release(&busy(&[9]))], [Release::Let(2), Release::Nothing]);
     assert_eq!([chain.release(&busy(&[4])), chain.release(&busy(&[4]))], [Release::Let(0), Release::Nothing]);
-    assert_eq!([chain.class_of(0), chain.class_of(1)], [0, 1]);
 }
 
 /// Ten seconds to live, three without a ready replica, counted from when there was none.

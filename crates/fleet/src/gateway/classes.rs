@@ -20,6 +20,12 @@ pub struct ClassConfig {
     pub tenants: Vec<u32>,
 }
 
+/// Position among `classes` of the one that a tenant belongs to; 0 where there are none.
+pub fn class_of(classes: &[ClassConfig], tenant: u32) -> usize {
+    let own = classes.iter().position(|class| class.tenants.contains(&tenant));
+    own.or_else(|| classes.iter().position(|class| class.tenants.is_empty())).unwrap_or(0)
+}
+
 /// Order between classes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -39,28 +45,23 @@ pub(crate) struct Classes {
     weights: Vec<u32>,
     /// Rank of each tenant's class.
     ranks: Vec<u32>,
-    /// Positions in the configuration by rank.
-    order: Vec<u32>,
 }
 
 impl Classes {
     /// Without any, one class of priority 0.
     pub(crate) fn new(configs: &[ClassConfig], tenants: u32) -> Self {
         if configs.is_empty() {
-            return Classes { priorities: vec![0], weights: vec![1], ranks: vec![0; tenants as usize], order: vec![0] };
+            return Classes { priorities: vec![0], weights: vec![1], ranks: vec![0; tenants as usize] };
         }
         let mut order: Vec<u32> = (0..configs.len() as u32).collect();
         order.sort_by_key(|&at| std::cmp::Reverse(configs[at as usize].priority));
         let rank_of = |at: usize| order.iter().position(|&other| other as usize == at).unwrap_or(0) as u32;
-        let rest = configs.iter().position(|class| class.tenants.is_empty()).unwrap_or(0);
-        let class_of = |tenant: u32| configs.iter().position(|class| class.tenants.contains(&tenant)).unwrap_or(rest);
-        let ranks = (0..tenants).map(|tenant| rank_of(class_of(tenant))).collect();
+        let ranks = (0..tenants).map(|tenant| rank_of(class_of(configs, tenant))).collect();
         let by_rank = |at: &u32| &configs[*at as usize];
         Classes {
             priorities: order.iter().map(|at| by_rank(at).priority).collect(),
             weights: order.iter().map(|at| by_rank(at).weight.max(1)).collect(),
             ranks,
-            order,
         }
     }
 
@@ -76,10 +77,6 @@ impl Classes {
         self.priorities.get(rank as usize).copied().unwrap_or(0)
     }
 
-    /// Position in the configuration of the class of this rank.
-    pub(crate) fn configured(&self, rank: u32) -> u32 {
-        self.order.get(rank as usize).copied().unwrap_or(0)
-    }
 }
 
 /// Whose turn it is.
@@ -138,7 +135,6 @@ mod tests {
         let classes = Classes::new(&configs, 5);
         assert_eq!([0, 1, 2, 3, 4].map(|tenant| classes.rank_of(tenant)), [0, 1, 0, 2, 1]);
         assert_eq!([0, 1, 2].map(|rank| classes.priority(rank)), [5, 0, -1]);
-        assert_eq!([0, 1, 2].map(|rank| classes.configured(rank)), [2, 1, 0]);
         let one = Classes::new(&[], 3);
         assert_eq!((one.len(), one.rank_of(2), one.rank_of(99)), (1, 0, 0));
     }
