@@ -199,14 +199,34 @@ pub(crate) enum Gateway {
     Chain(Box<Chain>),
 }
 
+impl GatewayConfig {
+    /// As a chain; nothing where there is none.
+    fn chain(&self) -> Option<ChainConfig> {
+        match self {
+            GatewayConfig::AcceptAll => None,
+            &GatewayConfig::CentralQueue { in_flight, capacity } => {
+                Some(ChainConfig::central_queue(in_flight, capacity))
+            }
+            GatewayConfig::Chain(config) => Some((**config).clone()),
+        }
+    }
+}
+
 impl Gateway {
     pub(crate) fn new(config: &GatewayConfig, tenants: u32) -> Self {
-        let chain = match config {
-            GatewayConfig::AcceptAll => return Gateway::AcceptAll,
-            &GatewayConfig::CentralQueue { in_flight, capacity } => ChainConfig::central_queue(in_flight, capacity),
-            GatewayConfig::Chain(config) => (**config).clone(),
-        };
-        Gateway::Chain(Box::new(Chain::new(chain, tenants)))
+        match config.chain() {
+            None => Gateway::AcceptAll,
+            Some(chain) => Gateway::Chain(Box::new(Chain::new(chain, tenants))),
+        }
+    }
+
+    /// Made of these settings for so many tenants.
+    pub(crate) fn belongs_to(&self, config: &GatewayConfig, tenants: u32) -> bool {
+        match (self.chain(), config.chain()) {
+            (None, None) => true,
+            (Some(chain), Some(config)) => chain.belongs_to(&config, tenants),
+            _ => false,
+        }
     }
 
     pub(crate) fn chain(&self) -> Option<&Chain> {

@@ -11,6 +11,7 @@ mod variant;
 pub(crate) mod verdict;
 
 use crate::configuration::configuration;
+use crate::configuration::gateways::gateways;
 use crate::ledger::Tally;
 use crate::session::{Run, Session, Stage};
 use crate::stats::{max_over_mean, quantiles, ratio};
@@ -34,6 +35,7 @@ pub(crate) fn build(session: &Session) -> Report {
         workload: WorkloadReport::default(),
         cost: cost(session),
         policies: vec![],
+        configurations: gateways(spec),
         findings: vec![],
         verdict: None,
     };

@@ -1,10 +1,10 @@
 //! What a run says. Field names are the JSON's names and are stable within a schema version.
 
-use crate::experiment::{Coefficients, Spec};
 mod gateway;
 
 pub use gateway::{ClassReport, GatewayReport, RefusalReport};
 
+use crate::experiment::{Coefficients, Spec};
 use serde::{Deserialize, Serialize};
 
 /// A whole experiment: one entry per policy, on the same arrivals.
@@ -22,6 +22,9 @@ pub struct Report {
     pub cost: CostReport,
     /// One entry per policy, in the spec's order.
     pub policies: Vec<PolicyReport>,
+    /// Gateway and queues as settings of real ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub configurations: Vec<Configuration>,
     /// What happened, in two or three sentences computed from this run.
     pub findings: Vec<String>,
     /// Which option of the preset's guess this run bears out; absent when the preset asks nothing, the run was stopped, or the

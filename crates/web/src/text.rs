@@ -6,6 +6,7 @@ macro_rules! texts {
 }
 
 mod cold;
+mod gateway;
 mod results;
 mod scaling;
 mod stage;
@@ -14,6 +15,7 @@ mod traffic;
 mod write;
 
 pub(crate) use cold::*;
+pub(crate) use gateway::*;
 pub(crate) use results::*;
 pub(crate) use scaling::*;
 pub(crate) use stage::*;

@@ -3,6 +3,7 @@
 mod chart;
 mod charts;
 mod cold;
+mod classes;
 mod controllers;
 mod controls;
 mod curve;

@@ -222,6 +222,20 @@ impl Chain {
         Verdict::Reject { code, cause, retry_after: retry_after.flatten() }
     }
 
+    /// Made of these settings for so many tenants, as far as a saved state can tell: every list is as long as it must be.
+    pub(crate) fn belongs_to(&self, config: &ChainConfig, tenants: u32) -> bool {
+        let fresh = Chain::new(config.clone(), tenants);
+        self.config == *config
+            && self.classes == fresh.classes
+            && self.turns.is_for(&self.classes)
+            && self.queue.is_like(&fresh.queue)
+            && self.codel.map(|codel| codel.config) == config.queue.codel
+            && self.stages.len() == fresh.stages.len()
+            && self.stages.iter().zip(&fresh.stages).all(|(stage, fresh)| stage.is_like(fresh))
+            && self.gates.len() == fresh.gates.len()
+            && self.gates.iter().zip(&fresh.gates).all(|(gate, fresh)| gate.is_like(fresh))
+    }
+
     pub(crate) fn in_flight_limit(&self) -> u32 {
         self.config.in_flight
     }

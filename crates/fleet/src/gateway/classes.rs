@@ -38,7 +38,7 @@ pub enum Order {
 }
 
 /// Classes by rank: 0 has the highest priority; equals keep the order in which they were given.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Classes {
     priorities: Vec<i32>,
@@ -98,6 +98,11 @@ impl Turns {
         Turns { order, passes: vec![0; classes.len() as usize], present: 0 }
     }
 
+    /// There is a pass for each class.
+    pub(crate) fn is_for(&self, classes: &Classes) -> bool {
+        self.passes.len() == classes.len() as usize
+    }
+
     /// Somebody comes to a class that was empty.
     pub(crate) fn woke(&mut self, rank: u32) {
         let pass = &mut self.passes[rank as usize];
@@ -117,7 +122,7 @@ impl Turns {
     pub(crate) fn took(&mut self, rank: u32, classes: &Classes) {
         let pass = &mut self.passes[rank as usize];
         self.present = *pass;
-        *pass += STRIDE / u64::from(classes.weights[rank as usize]);
+        *pass = pass.saturating_add(STRIDE / u64::from(classes.weights[rank as usize]));
     }
 }
 

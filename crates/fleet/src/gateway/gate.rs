@@ -56,6 +56,17 @@ impl Gate {
         (!open).then_some(cause)
     }
 
+    /// It has the same settings.
+    pub(crate) fn is_like(&self, other: &Gate) -> bool {
+        match (self, other) {
+            (Gate::Concurrency { limit: one }, Gate::Concurrency { limit: other }) => one == other,
+            (Gate::Gradient(one), Gate::Gradient(other)) => one.config == other.config,
+            (Gate::HoldBack(one), Gate::HoldBack(other)) => one == other,
+            (Gate::Ramp(one), Gate::Ramp(other)) => one.config == other.config,
+            _ => false,
+        }
+    }
+
     pub(crate) fn ended(&mut self, ended: &Ended) {
         if let Gate::Gradient(gradient) = self {
             gradient.ended(ended);

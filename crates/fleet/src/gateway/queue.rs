@@ -78,6 +78,12 @@ impl Queue {
         rank * self.tenants + if self.within == Within::Tenants { tenant.min(self.tenants - 1) } else { 0 }
     }
 
+    /// It has the same lanes.
+    pub(crate) fn is_like(&self, other: &Queue) -> bool {
+        let shape = |queue: &Queue| (queue.within, queue.tenants, queue.classes.len());
+        shape(self) == shape(other)
+    }
+
     /// Entries in all.
     pub(crate) fn held(&self) -> u32 {
         self.held

@@ -29,6 +29,11 @@ impl RateLimit {
     pub(crate) fn new(config: RateLimitConfig, tenants: u32) -> Self {
         RateLimit { config, buckets: vec![Bucket::default(); tenants as usize] }
     }
+
+    /// Tenants with a bucket.
+    pub(crate) fn tenants(&self) -> usize {
+        self.buckets.len()
+    }
 }
 
 impl Stage for RateLimit {

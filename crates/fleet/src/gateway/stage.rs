@@ -102,6 +102,23 @@ impl AnyStage {
         }
     }
 
+    /// It has the same settings, and counts as many tenants.
+    pub(crate) fn is_like(&self, other: &AnyStage) -> bool {
+        match (self, other) {
+            (AnyStage::Length(one), AnyStage::Length(other)) => one.config == other.config,
+            (AnyStage::RetryCap(one), AnyStage::RetryCap(other)) => one.config == other.config,
+            (AnyStage::SuccessRate(one), AnyStage::SuccessRate(other)) => one.config == other.config,
+            (AnyStage::Shed(one), AnyStage::Shed(other)) => one.config == other.config,
+            (AnyStage::RateLimit(one), AnyStage::RateLimit(other)) => {
+                one.config == other.config && one.tenants() == other.tenants()
+            }
+            (AnyStage::TokenBudget(one), AnyStage::TokenBudget(other)) => {
+                one.config == other.config && one.tenants() == other.tenants()
+            }
+            _ => false,
+        }
+    }
+
     pub(crate) fn reads_metrics(&self) -> bool {
         matches!(self, AnyStage::Shed(shed) if shed.config.detector.reads_metrics())
     }

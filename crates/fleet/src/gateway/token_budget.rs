@@ -32,6 +32,11 @@ impl TokenBudget {
         TokenBudget { config, buckets: vec![Bucket::default(); tenants as usize] }
     }
 
+    /// Tenants with a bucket.
+    pub(crate) fn tenants(&self) -> usize {
+        self.buckets.len()
+    }
+
     fn give_back(&mut self, tenant: u32, tokens: u64) {
         if let Some(bucket) = self.buckets.get_mut(tenant as usize) {
             bucket.give_back(tokens, &self.config.rate);

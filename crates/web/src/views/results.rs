@@ -1,6 +1,7 @@
 //! The answer: a row per policy, the better value bold, and what happened in sentences.
 
 mod column;
+mod gateway;
 mod scaling;
 mod table;
 
@@ -10,6 +11,7 @@ use super::export::Export;
 use super::tenants::{Replicas, Tenants};
 use crate::state::{App, Phase};
 use crate::text;
+use gateway::Gateway;
 use leptos::prelude::*;
 use scaling::Scaling;
 use servelab_spec::Report;
@@ -41,6 +43,7 @@ pub(super) fn Results() -> impl IntoView {
                         </ul>
                         <Scaling report=report.clone() />
                         <Table report=report.clone() />
+                        <Gateway report=report.clone() />
                         <Tenants report=report.clone() />
                         <Replicas report=report.clone() />
                         <Export report=report />
