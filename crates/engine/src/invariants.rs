@@ -190,7 +190,8 @@ fn check_stats(engine: &Engine) -> Result<(), InvariantViolation> {
         format!("{} submitted, {gone} gone and {here} here", stats.submitted)
     })?;
     let queued = engine.waiting.iter().chain(&engine.running).filter_map(|&place| engine.sequences.get(place));
-    let unanswered = queued.filter(|sequence| sequence.outputs == 0).map(|sequence| u64::from(sequence.request.prompt.len));
+    let unanswered =
+        queued.filter(|sequence| sequence.outputs == 0).map(|sequence| u64::from(sequence.request.prompt.len));
     let backlog: u64 = unanswered.sum();
     ensure(stats.prefill_backlog == backlog, "E11", || {
         format!("the prefill backlog shows {} instead of {backlog}", stats.prefill_backlog)

@@ -9,12 +9,10 @@ use servelab_engine::{EngineConfig, Nanos, QueueConfig as EngineQueue};
 use servelab_fleet::clients::ClientsConfig;
 use servelab_fleet::config::{Change, ChangeKind};
 use servelab_fleet::gateway::bucket::Rate;
-use servelab_fleet::gateway::rate_limit::RateLimitConfig;
 use servelab_fleet::gateway::ramp::RampConfig;
+use servelab_fleet::gateway::rate_limit::RateLimitConfig;
 use servelab_fleet::gateway::saturation::{Detector, HoldBackConfig};
-use servelab_fleet::gateway::{
-    ChainConfig, ClassConfig, GateConfig, GatewayConfig, QueueConfig, StageConfig, Within,
-};
+use servelab_fleet::gateway::{ChainConfig, ClassConfig, GateConfig, GatewayConfig, QueueConfig, StageConfig, Within};
 use servelab_fleet::record::Layer;
 use servelab_fleet::telemetry::TelemetryConfig;
 use servelab_fleet::{FleetConfig, Outcome, Refusal, RequestRecord};
@@ -24,7 +22,15 @@ use servelab_workload::Source;
 const SECOND: u64 = 1_000_000_000;
 
 fn sizes(requests: u32) -> MultiTenantSpec {
-    MultiTenantSpec { requests, tenants: 4, system_min: 40, system_max: 60, output_min: 8, output_max: 24, ..Default::default() }
+    MultiTenantSpec {
+        requests,
+        tenants: 4,
+        system_min: 40,
+        system_max: 60,
+        output_min: 8,
+        output_max: 24,
+        ..Default::default()
+    }
 }
 
 fn run(config: FleetConfig, source: &Source) -> Vec<RequestRecord> {
@@ -185,19 +191,12 @@ fn after_recovery_the_ramp_lets_through_little_by_little() {
     let ramp = RampConfig { window: Nanos(10 * SECOND), least: 0.1, aggression: 1.0, full: 10 };
     let chain = ChainConfig {
         gates: vec![GateConfig::Ramp(ramp)],
-        queue: QueueConfig {
-            capacity: 5000,
-            hold_empty: true,
-            empty_ttl: Nanos(4 * SECOND),
-            ..QueueConfig::default()
-        },
+        queue: QueueConfig { capacity: 5000, hold_empty: true, empty_ttl: Nanos(4 * SECOND), ..QueueConfig::default() },
         ..ChainConfig::default()
     };
     let at = |at_s: u64, what| Change { at: Nanos(at_s * SECOND), what };
-    let changes = vec![
-        at(2, ChangeKind::Leave { replica: 0 }),
-        at(8, ChangeKind::Join { warm_up: Nanos::ZERO, honest: true }),
-    ];
+    let changes =
+        vec![at(2, ChangeKind::Leave { replica: 0 }), at(8, ChangeKind::Join { warm_up: Nanos::ZERO, honest: true })];
     let source = tenants(sizes(200), 7, 8.0);
     let records = run(FleetConfig { changes, ..guarded(1, chain) }, &source);
     let second = |record: &&RequestRecord| record.arrival.0 / SECOND;

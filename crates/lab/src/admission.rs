@@ -66,7 +66,8 @@ pub(crate) fn classes(gateway: &GatewaySpec) -> Vec<ClassConfig> {
 /// How many priority classes there are, and the one of each tenant.
 pub(crate) fn classed(spec: &Spec, tenants: u32) -> (usize, Vec<usize>) {
     let classes = if spec.gateway.on { classes(&spec.gateway) } else { Vec::new() };
-    let class_of = if classes.is_empty() { Vec::new() } else { (0..tenants).map(|of| class_of(&classes, of)).collect() };
+    let class_of =
+        if classes.is_empty() { Vec::new() } else { (0..tenants).map(|of| class_of(&classes, of)).collect() };
     (classes.len(), class_of)
 }
 
@@ -74,10 +75,8 @@ pub(crate) fn classed(spec: &Spec, tenants: u32) -> (usize, Vec<usize>) {
 fn stages(gateway: &GatewaySpec) -> Vec<StageConfig> {
     let mut stages = Vec::new();
     if gateway.max_prompt > 0 || gateway.max_output > 0 {
-        stages.push(StageConfig::Length(LengthConfig {
-            max_prompt: gateway.max_prompt,
-            max_output: gateway.max_output,
-        }));
+        stages
+            .push(StageConfig::Length(LengthConfig { max_prompt: gateway.max_prompt, max_output: gateway.max_output }));
     }
     if gateway.max_attempt > 0 || gateway.retry_ratio > 0.0 {
         stages.push(StageConfig::RetryCap(RetryCapConfig {

@@ -2,8 +2,8 @@
 
 mod chart;
 mod charts;
-mod cold;
 mod classes;
+mod cold;
 mod controllers;
 mod controls;
 mod curve;

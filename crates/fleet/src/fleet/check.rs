@@ -83,7 +83,9 @@ pub(super) fn check(core: &Core, settled: bool) -> Result<(), Violation> {
         let ready: Vec<u32> = ready.map(|(index, _)| index).collect();
         let view = View { now: core.now, ready: &ready, in_flight: &core.in_flight, polled: &core.polled };
         let could = core.gateway.chain().is_some_and(|chain| chain.could_release(&view));
-        expect("F4 work", !could, || format!("the gateway holds {} requests and could let one go", core.gateway.held()))?;
+        expect("F4 work", !could, || {
+            format!("the gateway holds {} requests and could let one go", core.gateway.held())
+        })?;
     }
     Ok(())
 }

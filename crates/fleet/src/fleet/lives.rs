@@ -1,7 +1,7 @@
 //! Replicas come and go: created, started stage by stage, ready, drained, killed.
 
-use super::timers::Timer;
 use super::Fleet;
+use super::timers::Timer;
 use crate::clients::{Cause, Failure};
 use crate::record::Loss;
 use crate::replica::Boot;

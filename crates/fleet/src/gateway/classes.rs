@@ -76,7 +76,6 @@ impl Classes {
     pub(crate) fn priority(&self, rank: u32) -> i32 {
         self.priorities.get(rank as usize).copied().unwrap_or(0)
     }
-
 }
 
 /// Whose turn it is.

@@ -55,8 +55,7 @@ mod tests {
     fn each_tenant_has_a_bucket() {
         let mut stage = RateLimit::new(RateLimitConfig { rate: Rate::new(1.0, 2) }, 2);
         let mut ask_at = |tenant, at_s: u64| {
-            let asked =
-                stage.admit(&ask(tenant), &quiet(at_s * 1_000_000_000), &mut Stream::new(0, b"test"));
+            let asked = stage.admit(&ask(tenant), &quiet(at_s * 1_000_000_000), &mut Stream::new(0, b"test"));
             asked.map_err(|refused| refused.wait)
         };
         let second = Some(Nanos(1_000_000_000));

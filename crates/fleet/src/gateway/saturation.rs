@@ -57,9 +57,9 @@ impl Detector {
                 .map(|index| {
                     let polled = view.polled.get(index);
                     let fresh = |at: Nanos| view.now.since(at) <= stale_after;
-                    polled.filter(|polled| polled.at.is_some_and(fresh)).map_or(1.0, |polled| {
-                        (f64::from(polled.waiting) / queue).max(polled.kv_usage / kv)
-                    })
+                    polled
+                        .filter(|polled| polled.at.is_some_and(fresh))
+                        .map_or(1.0, |polled| (f64::from(polled.waiting) / queue).max(polled.kv_usage / kv))
                 })
                 .sum(),
             Detector::InFlight { per_replica } => {

@@ -57,7 +57,15 @@ fn gates() -> impl Strategy<Value = GateConfig> {
         gradient.prop_map(|(round_trip, window, quantile, min_samples, least, min_every)| {
             let (window, min_every) = (Nanos(window), Nanos(min_every));
             let envoy = GradientConfig::ENVOY;
-            GateConfig::Gradient(GradientConfig { round_trip, window, quantile, min_samples, least, min_every, ..envoy })
+            GateConfig::Gradient(GradientConfig {
+                round_trip,
+                window,
+                quantile,
+                min_samples,
+                least,
+                min_every,
+                ..envoy
+            })
         }),
         (detectors(), 0.0..1.0f64)
             .prop_map(|(detector, share)| GateConfig::HoldBack(HoldBackConfig { detector, share })),

@@ -108,7 +108,8 @@ fn picker(gateway: &GatewaySpec) -> Option<Configuration> {
             );
         }
         DetectorKind::InFlight => {
-            body += &format!("# The concurrency detector counts {} requests for each replica.\n", gateway.full_in_flight);
+            body +=
+                &format!("# The concurrency detector counts {} requests for each replica.\n", gateway.full_in_flight);
         }
     }
     body += "flowControl:\n";
@@ -130,7 +131,8 @@ fn picker(gateway: &GatewaySpec) -> Option<Configuration> {
     }
     body += &format!("# A band holds bytes there and {} requests here.\n", gateway.queue);
     if gateway.hold_back_share > 0.0 && classes.len() > 1 {
-        body += &format!("# Lower bands are held back sooner, the last by {} of saturation.\n", gateway.hold_back_share);
+        body +=
+            &format!("# Lower bands are held back sooner, the last by {} of saturation.\n", gateway.hold_back_share);
     }
     Some(configuration("Gateway API inference extension", "endpoint-picker.yaml", &body))
 }
@@ -234,7 +236,13 @@ mod tests {
             ("gateway.turns", "on"),
         ]);
         let picker = text(&all, "Gateway API inference extension");
-        for part in ["queueDepthThreshold: 5\n", "metricsStalenessThreshold: 200ms\n", "priority: -1\n", "round-robin", "TTL: 60s"] {
+        for part in [
+            "queueDepthThreshold: 5\n",
+            "metricsStalenessThreshold: 200ms\n",
+            "priority: -1\n",
+            "round-robin",
+            "TTL: 60s",
+        ] {
             assert!(picker.contains(part), "{part}: {picker}");
         }
         assert_eq!(text(&all, "Gateway API").matches("kind: InferenceObjective").count(), 2);

@@ -37,12 +37,8 @@ fn fleet(sizes: MultiTenantSpec) -> Spec {
 fn noisy_tenant() -> PresetInfo {
     let sizes = MultiTenantSpec { requests: 1500, noisy: 10.0, rate: 4.0, ..Default::default() };
     let question = "One tenant sends ten times its share: what keeps that from the others?";
-    let options = [
-        "A rate limit for each tenant",
-        "Tenants in turn in the gateway's queue",
-        "Either of them",
-        "Neither of them",
-    ];
+    let options =
+        ["A rate limit for each tenant", "Tenants in turn in the gateway's queue", "Either of them", "Neither of them"];
     guess(
         preset("noisy-tenant", "The noisy tenant", question, fleet(sizes)),
         "What brings the others' 95th percentile of time to first token within a tenth of what it is without the noisy tenant?",
@@ -151,7 +147,12 @@ fn held_or_ordered(case: &Case<'_>) -> Option<Verdict> {
 fn who_says_no() -> PresetInfo {
     let sizes = MultiTenantSpec { requests: 1200, rate: 6.0, ..Default::default() };
     let question = "More comes than can be served: who should say no?";
-    let options = ["The gateway, by a limit on what is in flight", "The replica, by a bound on its queue", "It hardly matters who", "Nobody: everybody waits"];
+    let options = [
+        "The gateway, by a limit on what is in flight",
+        "The replica, by a bound on its queue",
+        "It hardly matters who",
+        "Nobody: everybody waits",
+    ];
     guess(
         preset("who-says-no", "Who should say no?", question, fleet(sizes)),
         "With whom do most requests meet the limits?",
@@ -188,14 +189,8 @@ fn best_no(case: &Case<'_>) -> Option<Verdict> {
 /// The spike of the scaling lab, and a gateway that lets in no more than the replicas that are there can serve in time.
 fn cold_spike() -> PresetInfo {
     let mut spec = scaling::fleet("0:0.4,0.05:0.4,0.06:1.5,0.25:1.5", 20.0, vec![scaling::hpa(Signal::InFlight, 6.0)]);
-    spec.gateway = GatewaySpec {
-        on: true,
-        in_flight: 10,
-        queue: 20,
-        ttl_s: 1.5,
-        hold_empty: true,
-        ..GatewaySpec::default()
-    };
+    spec.gateway =
+        GatewaySpec { on: true, in_flight: 10, queue: 20, ttl_s: 1.5, hold_empty: true, ..GatewaySpec::default() };
     let question = "Traffic grows fourfold and a replica takes minutes to start: does turning away help meanwhile?";
     let options = ["No: fewer requests are good", "It makes no difference", "Yes: more requests are good"];
     guess(

@@ -27,7 +27,10 @@ pub(super) fn matters(gateway: &GatewaySpec, key: &str) -> bool {
             "gateway.ramp_least" | "gateway.ramp_full" => gateway.ramp_s > 0.0,
             "gateway.queue" => closes || gateway.hold_empty || queue,
             "gateway.order" => queue && !gateway.classes.trim().is_empty(),
-            "gateway.queue_tokens" | "gateway.turns" | "gateway.ttl_s" | "gateway.hold_empty"
+            "gateway.queue_tokens"
+            | "gateway.turns"
+            | "gateway.ttl_s"
+            | "gateway.hold_empty"
             | "gateway.codel_target_s" => queue,
             "gateway.empty_ttl_s" => queue && gateway.hold_empty,
             "gateway.codel_interval_s" | "gateway.lifo" => queue && gateway.codel_target_s > 0.0,

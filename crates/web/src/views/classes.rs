@@ -9,9 +9,7 @@ use servelab_spec::patch;
 #[component]
 pub(super) fn ClassesField() -> impl IntoView {
     let app = App::here();
-    let classes = Memo::new(move |_| {
-        app.draft.with(|draft| draft.gateway.on.then(|| draft.gateway.classes.clone()))
-    });
+    let classes = Memo::new(move |_| app.draft.with(|draft| draft.gateway.on.then(|| draft.gateway.classes.clone())));
     let refused = RwSignal::new(None::<String>);
     let set = move |typed: &str| match app.draft.with_untracked(|draft| patch::set(draft, "gateway.classes", typed)) {
         Ok(spec) => {

@@ -4,7 +4,11 @@ use super::Words;
 
 pub(super) const NUMBERS: &[(Words, f64)] = &[
     (
-        ("engine.max_queued", "Queue, requests", "Most requests that wait at a replica; more get 503; 0 takes everybody."),
+        (
+            "engine.max_queued",
+            "Queue, requests",
+            "Most requests that wait at a replica; more get 503; 0 takes everybody.",
+        ),
         1.0,
     ),
     (
@@ -34,7 +38,11 @@ pub(super) const NUMBERS: &[(Words, f64)] = &[
     (("gateway.max_prompt", "Longest prompt", "Longer prompts get 400; 0 for any."), 64.0),
     (("gateway.max_output", "Largest output budget", "Larger budgets get 400; 0 for any."), 64.0),
     (
-        ("gateway.max_attempt", "Highest attempt", "An attempt of a higher number gets 429: 1 lets no retry through; 0 for any."),
+        (
+            "gateway.max_attempt",
+            "Highest attempt",
+            "An attempt of a higher number gets 429: 1 lets no retry through; 0 for any.",
+        ),
         1.0,
     ),
     (
@@ -54,10 +62,7 @@ pub(super) const NUMBERS: &[(Words, f64)] = &[
         0.01,
     ),
     (("gateway.success_window_s", "Success over", "How far admission control looks back."), 1.0),
-    (
-        ("gateway.rate_per_s", "Requests per tenant", "Each tenant's requests per second; more get 429; 0 for any."),
-        0.1,
-    ),
+    (("gateway.rate_per_s", "Requests per tenant", "Each tenant's requests per second; more get 429; 0 for any."), 0.1),
     (("gateway.rate_burst", "Requests at once", "How many of its requests a tenant may save up."), 1.0),
     (
         (
@@ -150,11 +155,7 @@ pub(super) const SWITCHES: &[Words] = &[
         "Hold back",
         "llm-d's flow control: attempts wait while the fleet is saturated, those of lower classes sooner.",
     ),
-    (
-        "gateway.turns",
-        "Tenants in turn",
-        "Of a class, tenants take turns. Off: who came first.",
-    ),
+    ("gateway.turns", "Tenants in turn", "Of a class, tenants take turns. Off: who came first."),
     (
         "gateway.hold_empty",
         "Wait for a replica",
@@ -178,14 +179,15 @@ pub(super) const CHOICES: &[(Words, &[&str])] = &[
         &["off", "first_token", "answer"],
     ),
     (
-        ("gateway.detector", "Saturation by", "Engine metrics as of the latest scrape, or what was sent and has not ended."),
+        (
+            "gateway.detector",
+            "Saturation by",
+            "Engine metrics as of the latest scrape, or what was sent and has not ended.",
+        ),
         &["metrics", "in_flight"],
     ),
     (("gateway.order", "Order of classes", "By priority, or turns in proportion to weights."), &["strict", "weighted"]),
-    (
-        ("gateway.refuse_with", "Full means", "What a full queue, a closed gate and a drop answer."),
-        &["429", "503"],
-    ),
+    (("gateway.refuse_with", "Full means", "What a full queue, a closed gate and a drop answer."), &["429", "503"]),
     (
         ("gateway.retry_after", "Retry-After", "What clients that are turned away are told of when to come back."),
         &["nothing", "fixed", "computed"],

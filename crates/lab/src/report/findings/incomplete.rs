@@ -66,6 +66,7 @@ fn why(spec: &Spec, stage: &Stage) -> String {
             ": prompt and output do not fit into a replica's KV pool of {blocks} block{plural} × {tokens} = {pool} tokens"
         );
     }
-    let causes: Vec<String> = causes.iter().map(|(code, cause)| format!("{code}, {}", gateway::cause(*cause))).collect();
+    let causes: Vec<String> =
+        causes.iter().map(|(code, cause)| format!("{code}, {}", gateway::cause(*cause))).collect();
     format!(" (status {})", causes.join("; "))
 }
