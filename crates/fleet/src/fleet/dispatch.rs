@@ -1,10 +1,10 @@
 //! The way of a request: client, gateway, router, replica, and back.
 
+use super::admission::engine_refusal;
 use super::decisions::DecisionRecord;
 use super::flights::{Attempt, InFlight, Routed};
 use super::routers::router_of;
 use super::timers::Timer;
-use super::admission::engine_refusal;
 use super::{Core, Fleet};
 use crate::clients::{After, Cause, Failure};
 use crate::record::{Outcome, Refusal, RequestRecord};

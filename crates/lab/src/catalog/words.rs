@@ -22,12 +22,7 @@ pub(super) fn numbers() -> impl Iterator<Item = &'static (Words, f64)> {
 
 /// Every switch.
 pub(super) fn switches() -> impl Iterator<Item = &'static Words> {
-    SWITCHES
-        .iter()
-        .chain(gateway::SWITCHES)
-        .chain(scaling::SWITCHES)
-        .chain(startup::SWITCHES)
-        .chain(trace::SWITCHES)
+    SWITCHES.iter().chain(gateway::SWITCHES).chain(scaling::SWITCHES).chain(startup::SWITCHES).chain(trace::SWITCHES)
 }
 
 /// Every choice with its options; those without come from a registry.
