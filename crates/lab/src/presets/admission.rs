@@ -6,7 +6,7 @@ use crate::stats::quantile;
 use crate::words::{duration, percent};
 use servelab_fleet::scaling::Signal;
 use servelab_spec::catalog::PresetInfo;
-use servelab_spec::experiment::{GatewaySpec, MultiTenantSpec, PolicySpec, SloSpec, Spec};
+use servelab_spec::experiment::{GatewaySpec, MultiTenantSpec, PolicySpec, SloSpec, Spec, WorkloadSpec};
 use servelab_spec::report::Verdict;
 
 pub(super) fn all() -> Vec<PresetInfo> {
@@ -33,9 +33,17 @@ fn fleet(sizes: MultiTenantSpec) -> Spec {
     }
 }
 
-/// The first of six tenants sends ten times its share: twice as much as the other five together, and more than there is room for.
+/// The first of twenty-four tenants sends ten times its share. Without it the fleet is half busy; what it sends beyond its share is as much as nine others send.
 fn noisy_tenant() -> PresetInfo {
-    let sizes = MultiTenantSpec { requests: 1500, noisy: 10.0, rate: 4.0, ..Default::default() };
+    let sizes = MultiTenantSpec {
+        requests: 2000,
+        tenants: 24,
+        noisy: 10.0,
+        system_min: 96,
+        system_max: 128,
+        rate: 1.58,
+        ..Default::default()
+    };
     let question = "One tenant sends ten times its share: what keeps that from the others?";
     let options =
         ["A rate limit for each tenant", "Tenants in turn in the gateway's queue", "Either of them", "Neither of them"];
@@ -55,14 +63,15 @@ fn p95(case: &Case<'_>, of: impl Fn(u32) -> bool) -> Option<f64> {
 }
 
 /// Turns away all that the first tenant sends: metrics that are stale at once count as full.
-pub(crate) const WITHOUT_THE_FIRST: [(&str, &str); 3] =
+const WITHOUT_THE_FIRST: [(&str, &str); 3] =
     [("gateway.classes", "noisy(priority=-1,tenants=A),rest"), ("gateway.stale_s", "0"), ("gateway.shed", "when_full")];
 
 fn quiet_again(case: &Case<'_>) -> Option<Verdict> {
     let policies = &case.spec.policies;
-    // Half as much again as a quiet tenant sends.
-    let quiet = case.report.workload.rate_per_s / (9.0 + case.spec.workload.tenants() as f64);
-    let limit = format!("{:.3}", 1.5 * quiet);
+    let WorkloadSpec::MultiTenant(sizes) = &case.spec.workload else { return None };
+    // A fifth more than a quiet tenant sends.
+    let quiet = case.report.workload.rate_per_s / (sizes.noisy - 1.0 + f64::from(sizes.tenants));
+    let limit = format!("{:.3}", 1.2 * quiet);
     let others = |changes: &[(&str, &str)]| p95(&case.variant(policies, changes)?.case()?, |tenant| tenant != 0);
     let without = others(&WITHOUT_THE_FIRST)?;
     let limited = others(&[("gateway.rate_per_s", &limit), ("gateway.rate_burst", "5")])?;
@@ -92,7 +101,7 @@ fn quiet_again(case: &Case<'_>) -> Option<Verdict> {
 
 /// Two of six tenants send batch work, and all together is more than there is room for.
 fn batch() -> PresetInfo {
-    let sizes = MultiTenantSpec { requests: 1200, rate: 4.0, ..Default::default() };
+    let sizes = MultiTenantSpec { requests: 1500, rate: 8.5, ..Default::default() };
     let mut spec = fleet(sizes);
     spec.gateway.classes = "interactive(priority=1),batch(priority=-1,tenants=E F)".into();
     spec.gateway.in_flight = 8;
@@ -145,7 +154,7 @@ fn held_or_ordered(case: &Case<'_>) -> Option<Verdict> {
 
 /// Half as much again as there is room for.
 fn who_says_no() -> PresetInfo {
-    let sizes = MultiTenantSpec { requests: 1200, rate: 6.0, ..Default::default() };
+    let sizes = MultiTenantSpec { requests: 1500, rate: 11.0, ..Default::default() };
     let question = "More comes than can be served: who should say no?";
     let options = [
         "The gateway, by a limit on what is in flight",
