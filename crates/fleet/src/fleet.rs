@@ -5,6 +5,7 @@
 //! rather than of insertion alone, is what makes runs of equal steps invisible: whether a step was announced alone or as part of a
 //! run, it ends at the same place in the order.
 
+mod admission;
 mod attempts;
 mod capacity;
 mod changes;
@@ -38,8 +39,8 @@ pub use saved::FleetState;
 use crate::clients::crowd::Clients;
 use crate::config::FleetConfig;
 use crate::error::FleetError;
-use crate::gateway::AnyGateway;
-use crate::record::{Counts, Fates, RequestRecord, Work};
+use crate::gateway::Gateway;
+use crate::record::{Counts, Fates, RefusalCount, RequestRecord, Work};
 use crate::replica::{Model, Next, Replica};
 use crate::routing::PolicyFault;
 use crate::scaling::Controller;
@@ -99,6 +100,7 @@ pub struct Fleet {
     draws: Stream,
     routing: Stream,
     errors: Stream,
+    admission: Stream,
     events: Vec<EngineEvent>,
     kv_changes: Vec<KvChange>,
     filled: Vec<BlockKey>,
@@ -116,7 +118,7 @@ pub(crate) struct Core {
     now: Nanos,
     source: Source,
     next_request: Option<Request>,
-    gateway: AnyGateway,
+    gateway: Gateway,
     timers: Timers,
     flights: Flights,
     replicas: Vec<Replica>,
@@ -143,6 +145,9 @@ pub(crate) struct Core {
     fresh_from: Nanos,
     /// Share of requests dropped at the door.
     dropping: f64,
+    /// Attempts turned away so far, in the order in which causes first came up.
+    #[serde(default)]
+    refusals: Vec<RefusalCount>,
     decisions: Decisions,
     ended: Vec<RequestRecord>,
     done: bool,
@@ -176,17 +181,19 @@ impl Fleet {
             timers.insert(fault.from, Timer::Fault(at));
             timers.insert(fault.until, Timer::Recovery(at));
         }
+        let gateway = Gateway::new(&config.gateway, source.tenants());
+        let scraped = reads.has(Reads::POLLED) || gateway.reads_metrics();
         let core = Core {
             now: Nanos::ZERO,
             source,
             next_request,
-            gateway: AnyGateway::new(config.gateway),
+            gateway,
             timers,
             flights: Flights::default(),
             in_flight: vec![0; n as usize],
             routers: (0..config.telemetry.routers).map(|_| RouterCounts::new(n)).collect(),
             polled: vec![PolledSignals::default(); n as usize],
-            next_scrape: if reads.has(Reads::POLLED) { Nanos::ZERO } else { Nanos::MAX },
+            next_scrape: if scraped { Nanos::ZERO } else { Nanos::MAX },
             scaler: config.scaling.as_ref().map(|scaling| Scaler::new(scaling, config.replicas)),
             index: kv_changes.then(|| KvIndex::new(n, config.telemetry.event_loss, config.seed)),
             store: config.store.map(KvStore::new),
@@ -199,6 +206,7 @@ impl Fleet {
             stale: 0,
             fresh_from: Nanos::ZERO,
             dropping: 0.0,
+            refusals: Vec::new(),
             decisions: Decisions::default(),
             ended: Vec::new(),
             done: false,
@@ -221,6 +229,7 @@ impl Fleet {
         let draws = Stream::new(core.config.seed, b"routing");
         let routing = Stream::new(core.config.seed, b"router");
         let errors = Stream::new(core.config.seed, b"errors");
+        let admission = Stream::new(core.config.seed, b"gateway");
         let mut fleet = Fleet {
             core,
             reads: policies.reads(),
@@ -234,6 +243,7 @@ impl Fleet {
             draws,
             routing,
             errors,
+            admission,
             events: Vec::new(),
             kv_changes: Vec::new(),
             filled: Vec::new(),
@@ -336,6 +346,7 @@ impl Fleet {
                 Some(Timer::Back { replica }) => self.comes_back(replica),
                 Some(Timer::Outside(attempt)) => self.answered_outside(attempt),
                 Some(Timer::Change(at)) => self.change(at),
+                Some(Timer::Gateway) => self.ring_gateway(),
                 Some(Timer::Ready(replica)) => self.admit(replica),
                 Some(Timer::Warm(replica)) => self.warm_up(replica),
                 Some(Timer::Sample) => self.sample(),
@@ -493,7 +504,9 @@ impl Fleet {
     /// # Errors
     /// The first violation.
     pub fn check(&self) -> Result<(), Violation> {
-        let settled = self.stirred.is_empty() && self.executing.is_none() && !self.core.done;
+        // What rings at this instant may be the gateway, about to let somebody through.
+        let rings = self.core.timers.first().is_some_and(|at| at <= self.core.now);
+        let settled = self.stirred.is_empty() && self.executing.is_none() && !self.core.done && !rings;
         check::check(&self.core, settled)
     }
 

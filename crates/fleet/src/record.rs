@@ -38,6 +38,9 @@ pub struct RequestRecord {
     /// A managed API served it.
     #[serde(default)]
     pub outside: bool,
+    /// How long all of them together were held at the gateway.
+    #[serde(default)]
+    pub held: Nanos,
     /// Its replica's step that produced the first token, counted from 0; what a replay of recorded steps needs.
     pub first_token_step: u64,
     /// Its replica's step that produced the last token.
@@ -94,7 +97,7 @@ pub enum Refusal {
     NeverFits,
     /// The router: no replica may be chosen.
     NoReplica,
-    /// The gateway: its central queue is full.
+    /// The gateway: its queue is full.
     GatewayQueue,
     /// A replica: its queue is full.
     ReplicaQueue,
@@ -106,6 +109,52 @@ pub enum Refusal {
     ClientBreaker,
     /// The client itself: it expects to be refused.
     ClientThrottle,
+    /// The gateway: it was held there too long.
+    GatewayExpired,
+    /// The gateway: a prompt or an output budget is longer than it lets through.
+    TooLong,
+    /// The gateway: its tenant makes too many requests.
+    RateLimit,
+    /// The gateway: its tenant asks for too many tokens.
+    TokenBudget,
+    /// The gateway: it has been tried too often, or too much is tried again.
+    RetryCap,
+    /// The gateway: the servers fail too often.
+    Failing,
+    /// The gateway: its priority is negative and the fleet is full.
+    Shed,
+    /// The gateway: as much is in flight as may be.
+    Concurrency,
+    /// The gateway: as much is in flight as latency lets it.
+    Gradient,
+    /// The gateway: the fleet is too full for its class.
+    Saturated,
+    /// The gateway: the fleet has just come back.
+    Ramp,
+    /// The gateway: it waited long in a queue that does not empty.
+    Codel,
+    /// The gateway: no replica is ready, or none was for too long.
+    EmptyPool,
+    /// A replica's engine: its queue holds as many requests as it may.
+    EngineQueue,
+    /// A replica's engine: its queue holds as many tokens as it may.
+    EngineTokens,
+    /// A replica's engine: it would have waited too long.
+    EngineTooLate,
+    /// A replica's engine: it waited there too long.
+    EngineExpired,
+}
+
+/// Attempts turned away for one cause with one status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RefusalCount {
+    /// Why.
+    pub cause: Refusal,
+    /// The HTTP status.
+    pub code: u16,
+    /// How many.
+    pub attempts: u64,
 }
 
 /// Where on its way an attempt was turned away.
@@ -127,9 +176,29 @@ impl Refusal {
     pub fn by(self) -> RefusedBy {
         match self {
             Refusal::ClientBreaker | Refusal::ClientThrottle => RefusedBy::Client,
-            Refusal::GatewayQueue | Refusal::LoadDropped => RefusedBy::Gateway,
             Refusal::NoReplica => RefusedBy::Router,
-            Refusal::NeverFits | Refusal::ReplicaQueue | Refusal::ReplicaError => RefusedBy::Replica,
+            Refusal::NeverFits
+            | Refusal::ReplicaQueue
+            | Refusal::ReplicaError
+            | Refusal::EngineQueue
+            | Refusal::EngineTokens
+            | Refusal::EngineTooLate
+            | Refusal::EngineExpired => RefusedBy::Replica,
+            Refusal::LoadDropped
+            | Refusal::GatewayQueue
+            | Refusal::GatewayExpired
+            | Refusal::TooLong
+            | Refusal::RateLimit
+            | Refusal::TokenBudget
+            | Refusal::RetryCap
+            | Refusal::Failing
+            | Refusal::Shed
+            | Refusal::Concurrency
+            | Refusal::Gradient
+            | Refusal::Saturated
+            | Refusal::Ramp
+            | Refusal::Codel
+            | Refusal::EmptyPool => RefusedBy::Gateway,
         }
     }
 
@@ -213,7 +282,7 @@ pub struct Work {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fates {
-    /// A replica took them in.
+    /// A replica took them in, and did not turn them away later.
     pub accepted: u64,
     /// Turned away, by reason.
     pub refused: BTreeMap<Refusal, u64>,

@@ -1,17 +1,17 @@
-//! F1, F5, F8, F9, F11 and F12 over any clients, any faults and any replicas: whatever happens to a fleet, every attempt is accounted for, runs of
+//! F1, F5, F8, F9 and F11 to F13 over any clients, any gateway, any faults and any replicas: whatever happens to a fleet, every attempt is accounted for, runs of
 //! equal steps are invisible, and a restored fleet goes on byte for byte. In these (debug) builds every run also checks itself on the way.
 #![cfg(not(target_arch = "wasm32"))]
 #![allow(clippy::unwrap_used)]
 
 mod common;
 
+use common::gateways::{gateways, queues};
 use common::*;
 use proptest::prelude::*;
-use servelab_engine::Nanos;
+use servelab_engine::{EngineConfig, Nanos};
 use servelab_fleet::clients::*;
 use servelab_fleet::config::{Change, ChangeKind};
 use servelab_fleet::faults::{Fault, FaultKind};
-use servelab_fleet::gateway::GatewayConfig;
 use servelab_fleet::replica::server::{ServerConfig, Service};
 use servelab_fleet::replica::tick::TickConfig;
 use servelab_fleet::{Fleet, FleetConfig, Outcome, Poll, ReplicaConfig};
@@ -136,12 +136,14 @@ fn changes() -> impl Strategy<Value = Vec<Change>> {
 
 /// Replicas of any kind; an engine's steps are a millionth as long with `tiny`, so that much happens at the very instant at which one ends.
 fn replica() -> impl Strategy<Value = ReplicaConfig> {
-    let engine =
-        (8u32..60, 1u32..9, any::<(bool, bool)>()).prop_map(|(blocks, max_batch, (chunked_prefill, prefix_cache))| {
+    let engine = (8u32..60, 1u32..9, any::<(bool, bool)>(), queues()).prop_map(
+        |(blocks, max_batch, (chunked_prefill, prefix_cache), queue)| {
             let spec =
                 EngineSpec { blocks, max_batch, chunked_prefill, prefix_cache, token_budget: 64, ..Default::default() };
-            ReplicaConfig::Engine { engine: engine(spec), cost: cost(), executed: false, charge_measured: false }
-        });
+            let engine = EngineConfig { queue, ..engine(spec) };
+            ReplicaConfig::Engine { engine, cost: cost(), executed: false, charge_measured: false }
+        },
+    );
     let server =
         (1u32..4, prop::option::of(0u32..6), any::<bool>(), 0u64..20).prop_map(|(slots, queue, drawn, crowding)| {
             let service = if drawn { Service::Exponential } else { Service::Deterministic };
@@ -155,19 +157,12 @@ fn replica() -> impl Strategy<Value = ReplicaConfig> {
     prop_oneof![3 => engine, 2 => server, 1 => Just(ReplicaConfig::Tick(TickConfig::default()))]
 }
 
-fn gateway() -> impl Strategy<Value = GatewayConfig> {
-    prop_oneof![
-        2 => Just(GatewayConfig::AcceptAll),
-        1 => (1u32..6, 0u32..10).prop_map(|(in_flight, capacity)| GatewayConfig::CentralQueue { in_flight, capacity }),
-    ]
-}
-
 prop_compose! {
     fn fleets()(
         seed in 0u64..1 << 53,
         replicas in 3u32..5,
         replica in replica(),
-        gateway in gateway(),
+        gateway in gateways(),
         crowd in crowd(),
         faults in prop::collection::vec(fault(), 0..4),
         changes in changes(),
@@ -214,6 +209,7 @@ fn hurried(config: FleetConfig) -> FleetConfig {
     config.changes.iter_mut().for_each(|change| short(&mut change.at));
     config.horizon.iter_mut().for_each(short);
     short(&mut config.reject_cost);
+    config.gateway = gateways::hurried(config.gateway, 1_000_000);
     if let ClientsConfig::Crowd(crowd) = &mut config.clients {
         if let Pace::Closed { think, .. } = &mut crowd.pace {
             short(think);
@@ -232,7 +228,10 @@ fn hurried(config: FleetConfig) -> FleetConfig {
         }
     }
     match &mut config.replica {
-        ReplicaConfig::Engine { cost, .. } => *cost = tiny_cost(),
+        ReplicaConfig::Engine { engine, cost, .. } => {
+            *cost = tiny_cost();
+            engine.queue = gateways::hurried_queue(engine.queue, 1_000_000);
+        }
         ReplicaConfig::Server(server) => {
             short(&mut server.mean);
             short(&mut server.crowding);

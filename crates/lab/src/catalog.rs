@@ -209,7 +209,8 @@ mod tests {
         assert_eq!(settings.len(), listed.count(), "each once");
         let mut all: BTreeSet<String> = complete().iter().flat_map(keys).collect();
         // Lists and texts have forms of their own.
-        for key in ["policies", "scaling.controllers", "clients.policies", "workload.curve", "workload.trace"] {
+        let contenders = ["policies", "scaling.controllers", "clients.policies"];
+        for key in contenders.into_iter().chain(["gateway.classes", "workload.curve", "workload.trace"]) {
             assert!(all.remove(key), "{key}");
         }
         all.insert("workload.kind".into());

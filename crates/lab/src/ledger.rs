@@ -38,6 +38,8 @@ pub(crate) struct Tally {
     pub(crate) itl: Sketch,
     pub(crate) e2e: Sketch,
     pub(crate) queue: Sketch,
+    /// Time held at the gateway.
+    pub(crate) held: Sketch,
 }
 
 /// What a managed API served.
@@ -70,6 +72,10 @@ pub(crate) struct Ledger {
     slo: SloSpec,
     pub(crate) all: Tally,
     pub(crate) tenants: Vec<Tally>,
+    /// Of each priority class.
+    pub(crate) classes: Vec<Tally>,
+    /// Each tenant's class.
+    class_of: Vec<usize>,
     /// Length of a bin.
     pub(crate) bin: Nanos,
     pub(crate) bins: Vec<Bin>,
@@ -102,6 +108,7 @@ impl Tally {
             itl: Sketch::fine(),
             e2e: Sketch::fine(),
             queue: Sketch::fine(),
+            held: Sketch::fine(),
         }
     }
 
@@ -115,6 +122,7 @@ impl Tally {
         let itl = record.itl_s();
         let (late, slow) = (ttft.is_some_and(|ttft| ttft > slo.ttft_s), itl.is_some_and(|itl| itl > slo.itl_s));
         self.attempts += u64::from(record.attempts);
+        self.held.add(record.held.as_secs());
         self.output_tokens += u64::from(record.output_tokens);
         self.ttft_misses += u64::from(late);
         self.itl_misses += u64::from(slow);
@@ -169,6 +177,8 @@ impl Ledger {
             slo,
             all: Tally::new(),
             tenants: vec![Tally::new(); tenants],
+            classes: Vec::new(),
+            class_of: Vec::new(),
             bin: bin_length(last_arrival),
             bins: Vec::new(),
             first_late: None,
@@ -178,11 +188,21 @@ impl Ledger {
         }
     }
 
+    /// With tenants in `many` priority classes.
+    pub(crate) fn classed(self, many: usize, class_of: Vec<usize>) -> Self {
+        Ledger { classes: vec![Tally::new(); many], class_of, ..self }
+    }
+
     /// Takes in a request that ended, or that is pending at the horizon.
     pub(crate) fn take(&mut self, record: &RequestRecord) {
         self.all.take(record, &self.slo);
         if let Some(tenant) = self.tenants.get_mut(record.tenant as usize) {
             tenant.take(record, &self.slo);
+        }
+        if let Some(&class) = self.class_of.get(record.tenant as usize)
+            && let Some(class) = self.classes.get_mut(class)
+        {
+            class.take(record, &self.slo);
         }
         self.last_end = self.last_end.max(record.end);
         let at = (record.arrival.0 / self.bin.0) as usize;
@@ -228,6 +248,7 @@ mod tests {
             outcome: if ttft_s.is_some() { Outcome::Finished } else { Outcome::Lost { cause: Loss::Crash } },
             attempts: 1,
             outside: false,
+            held: Nanos::ZERO,
             first_token_step: 0,
             last_step: 0,
             output: vec![],

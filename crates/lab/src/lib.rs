@@ -22,6 +22,7 @@
 //! | [`writing`] | one replica that writes text, step by step |
 //! | [`stats`], [`fit`], [`words`] | quantiles and intervals, least squares, numbers in words |
 
+mod admission;
 pub mod calibrate;
 pub mod catalog;
 pub mod chart;

@@ -6,11 +6,13 @@
 
 mod clients;
 pub(crate) mod findings;
+mod gateway;
 mod scaling;
 mod variant;
 pub(crate) mod verdict;
 
 use crate::configuration::configuration;
+use crate::configuration::gateways::gateways;
 use crate::ledger::Tally;
 use crate::session::{Run, Session, Stage};
 use crate::stats::{max_over_mean, quantiles, ratio};
@@ -34,6 +36,7 @@ pub(crate) fn build(session: &Session) -> Report {
         workload: WorkloadReport::default(),
         cost: cost(session),
         policies: vec![],
+        configurations: gateways(spec),
         findings: vec![],
         verdict: None,
     };
@@ -140,6 +143,8 @@ fn policy_report(spec: &Spec, stage: &Stage, run: &Run, contender: Contender) ->
         configuration: configuration(spec, policy),
         scaling: scaling::report(spec, run, contender),
         clients: clients::report(spec, stage, run, contender),
+        gateway: gateway::report(spec, run, duration_s),
+        refusals: gateway::refusals(run),
         requests: RequestCounts { attempts: fleet_counts.attempts, ..numbers.requests },
         ttft_s: numbers.ttft_s,
         itl_s: numbers.itl_s,

@@ -21,7 +21,7 @@ use crate::error::RunError;
 use crate::fit::Fit;
 use crate::ledger::{KEEP, Ledger};
 use crate::stats::ratio;
-use crate::{catalog, chart, costs, report, situation, storm};
+use crate::{admission, catalog, chart, costs, report, situation, storm};
 use keyframes::Keyframes;
 use look::Look;
 use servelab_engine::cost::CostModel;
@@ -338,6 +338,8 @@ impl Stage {
             let fleet = stage.fresh(spec, run)?;
             let (keyframes, keeps) = (Keyframes::new(spec), stage.survey.requests <= KEEP);
             let ledger = Ledger::new(spec.slo, stage.tenants.len(), stage.survey.last_arrival);
+            let (classes, class_of) = admission::classed(spec, stage.tenants.len() as u32);
+            let ledger = ledger.classed(classes, class_of);
             stage.runs.push(Run { fleet, records: vec![], keeps, ledger, over: 0, log: vec![], keyframes });
         }
         Ok(stage)

@@ -3,8 +3,10 @@
 //! Durations are seconds and rates are per second in specs and reports (`_s`, `_per_s`); the core counts
 //! integer nanoseconds.
 
+mod classes;
 mod clients;
 mod demand;
+mod gateway;
 mod generated;
 mod overflow;
 mod scaling;
@@ -13,8 +15,10 @@ mod store;
 mod trace;
 mod workload;
 
+pub use classes::{ClassSpec, MAX_CLASSES, parse_classes};
 pub use clients::{ClientSpec, ClientsSpec, FaultsSpec, Pace, Remedy, ServerSpec, ServiceLaw};
 pub use demand::{Curve, DemandSpec};
+pub use gateway::{DetectorKind, GatewaySpec, GradientKind, OrderKind, RefuseWith, RetryAfterKind, ShedKind};
 pub use generated::{ArrivalLaw, GeneratedSpec, LengthLaw};
 pub use overflow::OverflowSpec;
 pub use scaling::{ControllerSpec, ScalingSpec, Victim};
@@ -50,6 +54,8 @@ pub struct Spec {
     pub server: ServerSpec,
     /// How signals reach the routers.
     pub routing: RoutingSpec,
+    /// What stands in front of the routers.
+    pub gateway: GatewaySpec,
     /// A store of KV blocks behind the replicas.
     pub store: StoreSpec,
     /// What happens to the fleet on the way.
@@ -85,6 +91,7 @@ impl Default for Spec {
             tick: TickSpec::default(),
             server: ServerSpec::default(),
             routing: RoutingSpec::default(),
+            gateway: GatewaySpec::default(),
             store: StoreSpec::default(),
             events: EventsSpec::default(),
             clients: ClientsSpec::default(),
@@ -191,6 +198,16 @@ pub struct EngineSpec {
     pub adapter_blocks: u32,
     /// Time to load an adapter, seconds, charged to the step that needs it.
     pub adapter_load_s: f64,
+    /// Most requests that wait at a replica; 0: any.
+    pub max_queued: u32,
+    /// Running requests count towards that, as in vLLM.
+    pub queued_count_running: bool,
+    /// Most prompt tokens of a replica's requests without a first token; 0: any.
+    pub max_queued_tokens: u32,
+    /// Longest wait at a replica before the first admission, seconds; 0: any.
+    pub queue_ttl_s: f64,
+    /// Longest wait at a replica that may be predicted, seconds; 0: any.
+    pub max_wait_s: f64,
 }
 
 impl Default for EngineSpec {
@@ -208,6 +225,11 @@ impl Default for EngineSpec {
             adapter_slots: 0,
             adapter_blocks: 8,
             adapter_load_s: 0.1,
+            max_queued: 0,
+            queued_count_running: false,
+            max_queued_tokens: 0,
+            queue_ttl_s: 0.0,
+            max_wait_s: 0.0,
         }
     }
 }

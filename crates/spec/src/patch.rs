@@ -99,6 +99,9 @@ pub fn set(spec: &Spec, key: &str, text: &str) -> Result<Spec, SpecError> {
     }
     let changed: Spec =
         serde_json::from_value(json).map_err(|error| SpecError::new(key, quote(text), accepted_by(&error)))?;
+    if key == "gateway.classes" {
+        changed.gateway.class_list()?;
+    }
     if key == "workload.curve" {
         match &changed.workload {
             WorkloadSpec::Demand(demand) => demand.points().map(drop)?,
@@ -333,7 +336,7 @@ fn unknown_key(key: &str, spec: &Spec) -> SpecError {
         .filter(|known| known.split_once('.').is_some_and(|(start, _)| start == group))
         .collect();
     let known = if inside.is_empty() {
-        "accepted are seed, replicas, policies and what lies under workload, engine, tick, server, routing, events, clients, faults, scaling, startup, slo and execution".to_owned()
+        "accepted are seed, replicas, policies and what lies under workload, engine, tick, server, routing, gateway, store, events, clients, faults, scaling, startup, slo and execution".to_owned()
     } else {
         format!("accepted are {}", inside.join(", "))
     };

@@ -1,5 +1,9 @@
 //! What a run says. Field names are the JSON's names and are stable within a schema version.
 
+mod gateway;
+
+pub use gateway::{ClassReport, GatewayReport, RefusalReport};
+
 use crate::experiment::{Coefficients, Spec};
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +22,9 @@ pub struct Report {
     pub cost: CostReport,
     /// One entry per policy, in the spec's order.
     pub policies: Vec<PolicyReport>,
+    /// Gateway and queues as settings of real ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub configurations: Vec<Configuration>,
     /// What happened, in two or three sentences computed from this run.
     pub findings: Vec<String>,
     /// Which option of the preset's guess this run bears out; absent when the preset asks nothing, the run was stopped, or the
@@ -116,6 +123,12 @@ pub struct PolicyReport {
     /// What clients did, and what became of their attempts; absent where they have no rules of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clients: Option<ClientsReport>,
+    /// What the gateway did, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gateway: Option<GatewayReport>,
+    /// Attempts that were turned away, by cause.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refusals: Vec<RefusalReport>,
     /// How requests ended.
     pub requests: RequestCounts,
     /// Time to first token, seconds.
@@ -330,7 +343,7 @@ pub struct RequestCounts {
     pub total: u64,
     /// Finished.
     pub finished: u64,
-    /// Refused, because they can never fit or by the gateway.
+    /// Refused: by the gateway, a router or a replica.
     pub rejected: u64,
     /// Still under way at the horizon.
     pub pending: u64,

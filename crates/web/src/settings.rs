@@ -1,6 +1,8 @@
 //! Reading and setting one value of the draft as a number, the way the catalog describes it: switches are 0 and 1,
 //! choices the index of the option.
 
+mod gateway;
+
 use servelab_spec::catalog::{ParamInfo, ParamKind};
 use servelab_spec::experiment::{ArrivalLaw, FaultsSpec, LengthLaw, Pace, Remedy, StartupSpec, WorkloadSpec};
 use servelab_spec::{Spec, SpecError, patch};
@@ -38,6 +40,8 @@ pub(crate) fn matters(spec: &Spec, key: &str) -> bool {
             spec.scaling.on && spec.scaling.overflow.on
         }
         _ if key.starts_with("scaling.") => spec.scaling.on,
+        _ if key.starts_with("gateway.") => gateway::matters(&spec.gateway, key),
+        "engine.queued_count_running" => spec.engine.max_queued > 0,
         "clients.on" => true,
         "clients.users" => spec.clients.on && spec.clients.pace == Pace::Closed,
         "clients.think_s" => spec.clients.on && spec.clients.pace != Pace::Open,

@@ -7,6 +7,7 @@ macro_rules! texts {
 
 mod clients;
 mod cold;
+mod gateway;
 mod results;
 mod scaling;
 mod stage;
@@ -16,6 +17,7 @@ mod write;
 
 pub(crate) use clients::*;
 pub(crate) use cold::*;
+pub(crate) use gateway::*;
 pub(crate) use results::*;
 pub(crate) use scaling::*;
 pub(crate) use stage::*;

@@ -2,6 +2,7 @@
 
 mod chart;
 mod charts;
+mod classes;
 mod cold;
 mod controls;
 mod curve;

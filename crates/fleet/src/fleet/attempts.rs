@@ -11,8 +11,7 @@ use super::dispatch::record;
 use super::flights::{Attempt, InFlight, NOWHERE, Where};
 use super::timers::Timer;
 use crate::clients::{Cause, Failure, Pace};
-use crate::gateway::Gateway;
-use crate::record::{Outcome, Refusal, RequestRecord};
+use crate::record::{Outcome, Refusal, RefusalCount, RequestRecord};
 use crate::replica::Spending;
 use servelab_engine::{Nanos, SequenceId};
 use servelab_workload::{Request, Workload};
@@ -67,7 +66,7 @@ impl Fleet {
         bin.attempts += 1;
         bin.repeats += u32::from(number > 1);
         if let Err(refusal) = core.clients.sends(core.now, whose, index, number) {
-            self.count_refusal(refusal);
+            self.count_refusal(refusal, UNAVAILABLE);
             self.core.fates.failed += 1;
             return self.failed(place, None, Failure::refused(UNAVAILABLE, refusal));
         }
@@ -81,16 +80,22 @@ impl Fleet {
         self.arm(place);
     }
 
-    pub(super) fn count_refusal(&mut self, refusal: Refusal) {
+    /// Counts an attempt that is turned away with the status `code`.
+    fn count_refusal(&mut self, cause: Refusal, code: u16) {
         let core = &mut self.core;
-        *core.fates.refused.entry(refusal).or_default() += 1;
+        *core.fates.refused.entry(cause).or_default() += 1;
         core.flow.at(core.now).refused += 1;
+        let known = core.refusals.iter_mut().find(|known| (known.cause, known.code) == (cause, code));
+        match known {
+            Some(known) => known.attempts += 1,
+            None => core.refusals.push(RefusalCount { cause, code, attempts: 1 }),
+        }
     }
 
     /// The attempt at `place` is turned away.
     pub(super) fn refuse(&mut self, place: u32, failure: Failure) {
         if let Cause::Refused(refusal) = failure.cause {
-            self.count_refusal(refusal);
+            self.count_refusal(refusal, failure.code);
         }
         self.fail(place, failure);
     }
@@ -155,6 +160,8 @@ impl Fleet {
     /// The request at `place` has ended as `record` says.
     pub(super) fn end(&mut self, place: u32, record: RequestRecord) {
         let core = &mut self.core;
+        // What was withdrawn at this very instant counts, and so does what is still held.
+        let record = RequestRecord { held: core.flights.held_until(place, core.now), ..record };
         let Some(flight) = core.flights.requests.get_mut(place) else { return };
         debug_assert!(!flight.settled, "F1 conservation: request {} ends twice", record.index);
         flight.settled = true;
@@ -324,7 +331,7 @@ impl Fleet {
             self.stirred.push(replica);
             self.refresh(replica);
         } else if at == Where::Gateway {
-            self.core.gateway.forget(place);
+            self.withdraw(place);
             self.core.fates.withdrawn += 1;
         }
         self.detach(place);
@@ -372,7 +379,7 @@ impl Fleet {
         model.spent(self.clock_of(attempt.replica), attempt.id, &spending)
     }
 
-    /// The attempt at `place` leaves its replica and what routers count there.
+    /// The attempt at `place` leaves its replica and what routers and the gateway count there, without having delivered all its output.
     pub(super) fn detach(&mut self, place: u32) {
         let core = &mut self.core;
         let Some(attempt) = core.flights.attempts.get(place).filter(|attempt| attempt.was_sent()) else { return };
@@ -388,9 +395,13 @@ impl Fleet {
             }
             signals.end(prompt, super::dispatch::budget(&flight.request) - u64::from(attempt.produced));
         }
-        if attempt.routed.life == counts.restarts {
+        let known = attempt.routed.life == counts.restarts;
+        if known {
             let policy = &mut self.policies.each[router as usize];
             policy.ended(core.now, &super::dispatch::view(&flight.request, attempt.number), index);
+        }
+        Fleet::tell_gateway(&mut core.gateway, core.now, &flight.request, attempt, false);
+        if known {
             self.heed(router);
         }
     }
@@ -409,6 +420,9 @@ impl Fleet {
         self.core.flow.at(self.core.now).wasted += spent;
         let clock = self.clock_of(index);
         self.core.replicas[index as usize].model.get_mut().forfeit(clock);
+        if !lost.is_empty() {
+            self.release_later();
+        }
         for (_, place) in lost {
             self.detach(place);
             self.fail(place, failure);

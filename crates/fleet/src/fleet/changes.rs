@@ -52,6 +52,7 @@ impl FleetConfig {
         if let Some(overflow) = &self.overflow {
             overflow.validate()?;
         }
+        self.gateway.validate()?;
         self.telemetry.validate()
     }
 
@@ -144,6 +145,7 @@ impl Fleet {
     pub(super) fn replicas_changed(&mut self) {
         self.scratch = dispatch::Scratch::new(&self.core);
         self.policies.replicas_changed(self.scratch.ready());
+        self.gateway_pool_changed();
     }
 
     /// What all lifetimes must sum to, from the configuration and from when replicas went.

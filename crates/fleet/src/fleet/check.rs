@@ -4,7 +4,7 @@ use super::flights::Where;
 use super::timers::Timer;
 use super::{Core, Fleet};
 use crate::config::ReplicaConfig;
-use crate::gateway::Gateway;
+use crate::gateway::View;
 use crate::telemetry::LocalSignals;
 use servelab_engine::Nanos;
 use thiserror::Error;
@@ -23,7 +23,7 @@ fn expect(name: &'static str, holds: bool, found: impl FnOnce() -> String) -> Re
     if holds { Ok(()) } else { Err(Violation { name, found: found() }) }
 }
 
-/// Checks F1, F5, F6, F7, F10, F11 and F12; with `settled` (everything of this instant has happened) F4 as well.
+/// Checks F1, F5, F6, F7 and F10 to F13; with `settled` (everything of this instant has happened) F4 as well.
 pub(super) fn check(core: &Core, settled: bool) -> Result<(), Violation> {
     let counts = &core.counts;
     let flights = &core.flights;
@@ -55,6 +55,7 @@ pub(super) fn check(core: &Core, settled: bool) -> Result<(), Violation> {
     attempts(core)?;
     work(core)?;
     signals(core)?;
+    gateway(core)?;
     store(core)?;
     if settled {
         for (index, replica) in core.replicas.iter().enumerate() {
@@ -62,11 +63,12 @@ pub(super) fn check(core: &Core, settled: bool) -> Result<(), Violation> {
                 format!("replica {index} idles beside work at {:?}", core.now)
             })?;
         }
-        let limit = core.gateway.in_flight_limit();
-        let room = (core.replicas.iter().zip(&core.in_flight))
-            .any(|(replica, &requests)| replica.may_be_routed_to() && requests < limit);
-        expect("F4 work", core.gateway.held() == 0 || !room, || {
-            format!("the gateway holds {} requests beside a free replica", core.gateway.held())
+        let ready = (0u32..).zip(&core.replicas).filter(|(_, replica)| replica.may_be_routed_to());
+        let ready: Vec<u32> = ready.map(|(index, _)| index).collect();
+        let view = View { now: core.now, ready: &ready, in_flight: &core.in_flight, polled: &core.polled };
+        let could = core.gateway.chain().is_some_and(|chain| chain.could_release(&view));
+        expect("F4 work", !could, || {
+            format!("the gateway holds {} attempts and could let one go", core.gateway.held())
         })?;
     }
     Ok(())
@@ -130,6 +132,10 @@ fn attempts(core: &Core) -> Result<(), Violation> {
     let at_client = fates.succeeded + fates.failed + fates.timed_out + fates.lost + fates.superseded + waited;
     expect("F11 attempts", at_server == made && at_client == made, || {
         format!("{made} attempts were made, servers account for {at_server} and clients for {at_client}: {fates:?}")
+    })?;
+    let by_status: u64 = core.refusals.iter().map(|of| of.attempts).sum();
+    expect("F11 attempts", by_status == fates.refused(), || {
+        format!("{} attempts were turned away, {by_status} by status", fates.refused())
     })
 }
 
@@ -146,6 +152,18 @@ fn work(core: &Core) -> Result<(), Violation> {
     let work = core.work;
     let spent = work.useful + work.abandoned + work.lost + refusing;
     expect("F12 work", worked == spent, || format!("{worked:?} were worked, {spent:?} spent: {work:?}"))
+}
+
+/// F13: the gateway knows what is at replicas, and holds what has not been sent there.
+fn gateway(core: &Core) -> Result<(), Violation> {
+    let Some(chain) = core.gateway.chain() else { return Ok(()) };
+    let sent = core.flights.attempts.iter().filter(|(_, attempt)| attempt.was_sent()).count();
+    expect("F13 gateway", chain.in_flight() as usize == sent, || {
+        format!("the gateway counts {} attempts in flight, there are {sent}", chain.in_flight())
+    })?;
+    let waits = |place| core.flights.attempts.get(place).is_some_and(|attempt| attempt.at == Where::Gateway);
+    let stray = chain.held().find(|&place| !waits(place));
+    expect("F13 gateway", stray.is_none(), || format!("the gateway holds {stray:?}, which is not in front of it"))
 }
 
 /// F10.

@@ -1,12 +1,12 @@
 //! The way of a request: client, gateway, router, replica, and back.
 
+use super::admission::engine_refusal;
 use super::decisions::DecisionRecord;
 use super::flights::{Attempt, InFlight, Routed, Where};
 use super::routers::router_of;
 use super::timers::Timer;
 use super::{Core, Fleet};
-use crate::clients::{Cause, Failure};
-use crate::gateway::{Gateway, Verdict};
+use crate::clients::Failure;
 use crate::record::{Outcome, Refusal, RequestRecord};
 use crate::routing::{Choice, RequestView, RouteContext, Signals};
 use crate::telemetry::{LocalSignals, Reads};
@@ -15,8 +15,6 @@ use servelab_spec::protocol::Offer;
 use servelab_workload::Request;
 use std::borrow::Cow;
 
-/// Refused by a replica: it can never fit there.
-const NEVER_FITS: u16 = 400;
 /// No replica may be routed to.
 const NO_REPLICA: u16 = 503;
 /// A replica's queue is full.
@@ -103,40 +101,26 @@ impl Fleet {
         if self.sheds(place) {
             return self.refuse(place, Failure::refused(SHED, Refusal::LoadDropped));
         }
-        let room = self.has_room();
-        match self.core.gateway.decide(place, room) {
-            Verdict::Accept => self.dispatch(place),
-            Verdict::Queue => {}
-            Verdict::Reject { code, cause, retry_after } => {
-                self.refuse(place, Failure { code, retry_after, cause: Cause::Refused(cause) })
-            }
-        }
-    }
-
-    /// Some replica may take one more.
-    fn has_room(&self) -> bool {
-        let limit = self.core.gateway.in_flight_limit();
-        if limit == u32::MAX {
-            return !self.scratch.ready.is_empty();
-        }
-        self.scratch.ready.iter().any(|&index| self.core.in_flight[index as usize] < limit)
+        self.ask_gateway(place);
     }
 
     /// Routes the attempt at `place` and hands it to the replica chosen.
-    fn dispatch(&mut self, place: u32) {
+    pub(super) fn dispatch(&mut self, place: u32) {
         let Some(attempt) = self.core.flights.attempts.get(place) else { return };
         let (request, number) = (attempt.request, attempt.number);
         let Some(index) = self.core.flights.of(place).map(|flight| flight.request.index) else { return };
         let router = router_of(&self.routing, index, number, self.core.config.telemetry.routers);
         let Some(choice) = self.choose(place, router) else {
+            self.not_sent(place);
             return self.refuse(place, Failure::refused(NO_REPLICA, Refusal::NoReplica));
         };
         let errs = self.replica_errs(index, number);
         let Fleet { core, policies, .. } = self;
+        Fleet::left_gateway(core, place);
         let counts = &mut core.routers[router as usize];
         let (replica, expected_hit) = (choice.replica, choice.expected_hit);
         let routed = Routed { router, counts: counts.resets, life: counts.restarts, expected_hit };
-        let id = core.flights.send(place, replica, routed);
+        let id = core.flights.send(core.now, place, replica, routed);
         let Some(flight) = core.flights.requests.get(request) else { return };
         let target = &mut core.replicas[replica as usize];
         let refused = if target.ailments.split > 0 {
@@ -146,14 +130,17 @@ impl Fleet {
             Some(Failure::refused(REPLICA_ERROR, Refusal::ReplicaError))
         } else if target.model.get().is_full() {
             Some(Failure::refused(REPLICA_FULL, Refusal::ReplicaQueue))
-        } else if target.model.get_mut().submit(core.now, flight.request.sequence(id)).is_err() {
-            Some(Failure::refused(NEVER_FITS, Refusal::NeverFits))
+        } else if let Err(refusal) = target.model.get_mut().submit(core.now, flight.request.sequence(id)) {
+            Some(engine_refusal(refusal))
         } else {
             core.fates.accepted += 1;
             None
         };
         if let Some(failure) = refused {
             target.model.get_mut().turn_away(core.now, core.config.reject_cost);
+            if let Some(attempt) = core.flights.attempts.get(place) {
+                Fleet::tell_gateway(&mut core.gateway, core.now, &flight.request, attempt, false);
+            }
             self.stirred.push(replica);
             self.refresh(replica);
             return self.refuse(place, failure);
@@ -171,7 +158,7 @@ impl Fleet {
         self.ask_store(replica, id);
         self.stirred.push(replica);
         self.refresh(replica);
-        if self.reads.has(Reads::POLLED) {
+        if self.reads.has(Reads::POLLED) || self.core.gateway.reads_metrics() {
             self.wake_scrapes();
         }
     }
@@ -330,6 +317,7 @@ impl Fleet {
                 }
             }
             EngineEvent::Finished { id, .. } => self.finished(index, step, id),
+            EngineEvent::Expired { id } => self.expired_at(index, id),
             EngineEvent::Preempted { .. } | EngineEvent::Evicted { .. } => {}
         }
     }
@@ -368,6 +356,7 @@ impl Fleet {
             let policy = &mut self.policies.each[attempt.routed.router as usize];
             policy.ended(core.now, &view(&flight.request, attempt.number), index);
         }
+        Fleet::tell_gateway(&mut core.gateway, core.now, &flight.request, &attempt, true);
         if waited {
             let record = RequestRecord {
                 last_step: step,
@@ -395,16 +384,6 @@ impl Fleet {
             self.heed(attempt.routed.router);
         }
         self.leave_if_done(index);
-    }
-
-    /// Lets through what the gateway holds, as far as there is room.
-    pub(super) fn release(&mut self) {
-        while self.core.gateway.held() > 0 && self.has_room() {
-            match self.core.gateway.release() {
-                Some(place) => self.dispatch(place),
-                None => return,
-            }
-        }
     }
 
     /// Records everything in flight at the horizon as pending, in order of request. It stays where it is, so that the last picture shows it.
@@ -446,6 +425,7 @@ pub(super) fn record(flight: &InFlight, attempt: Option<&Attempt>, end: Nanos, o
         outcome,
         attempts: flight.attempts,
         outside: false,
+        held: flight.held,
         first_token_step: attempt.map_or(0, |attempt| attempt.first_token_step),
         last_step: 0,
         output: Vec::new(),

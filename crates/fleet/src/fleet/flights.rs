@@ -51,6 +51,9 @@ pub(crate) struct InFlight {
     pub(crate) deadline: Nanos,
     /// The timer of its client.
     pub(crate) timer: Option<TimerKey>,
+    /// How long attempts of it were held at the gateway, those that are still held left out.
+    #[serde(default)]
+    pub(crate) held: Nanos,
 }
 
 impl InFlight {
@@ -71,6 +74,7 @@ impl InFlight {
             hedge_at: Nanos::MAX,
             deadline,
             timer: None,
+            held: Nanos::ZERO,
         }
     }
 }
@@ -110,6 +114,12 @@ pub(crate) struct Attempt {
     pub(crate) waited: bool,
     /// Until when.
     pub(crate) timeout: Nanos,
+    /// When it came to the gateway.
+    #[serde(default)]
+    pub(crate) asked: Nanos,
+    /// When it was sent to its replica.
+    #[serde(default)]
+    pub(crate) sent: Nanos,
     pub(crate) admitted: Option<Nanos>,
     pub(crate) cached_tokens: u32,
     #[serde(default)]
@@ -172,6 +182,8 @@ impl Flights {
             number: flight.attempts,
             waited: true,
             timeout,
+            asked: Nanos::ZERO,
+            sent: Nanos::ZERO,
             admitted: None,
             cached_tokens: 0,
             fetched_tokens: 0,
@@ -186,11 +198,12 @@ impl Flights {
     }
 
     /// The attempt at `place` is sent to `replica`, under the name that this answers with.
-    pub(crate) fn send(&mut self, place: u32, replica: u32, routed: Routed) -> SequenceId {
+    pub(crate) fn send(&mut self, now: Nanos, place: u32, replica: u32, routed: Routed) -> SequenceId {
         let id = SequenceId(self.serial << PLACE_BITS | u64::from(place));
         self.serial += 1;
         if let Some(attempt) = self.attempts.get_mut(place) {
             (attempt.id, attempt.replica, attempt.routed, attempt.at) = (id, replica, routed, Where::Replica);
+            attempt.sent = now;
         }
         id
     }
@@ -239,6 +252,14 @@ impl Flights {
             at = self.attempts.get(place)?.older;
             Some(place)
         })
+    }
+
+    /// How long attempts of the request at `request` have been held at the gateway by `now`.
+    pub(crate) fn held_until(&self, request: u32, now: Nanos) -> Nanos {
+        let before = self.requests.get(request).map_or(Nanos::ZERO, |flight| flight.held);
+        let attempts = self.attempts_of(request).filter_map(|at| self.attempts.get(at));
+        let still = attempts.filter(|attempt| attempt.at == Where::Gateway);
+        still.fold(before, |sum, attempt| sum + now.since(attempt.asked))
     }
 
     /// Ends the attempt at `place`. Its request stays.

@@ -2,7 +2,6 @@
 
 use super::timers::Timer;
 use super::{Fleet, dispatch};
-use crate::gateway::Gateway;
 use crate::record::{Outcome, RequestRecord};
 use servelab_engine::SequenceId;
 

@@ -11,6 +11,7 @@ use crate::telemetry::Reads;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use servelab_spec::experiment::PolicySpec;
+use servelab_workload::Workload;
 
 /// A saved fleet. Cloning one shares interned prompts; serialised, it stands alone.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -66,6 +67,9 @@ impl Fleet {
         }
         if core.store.as_ref().map(KvStore::config) != core.config.store.as_ref() {
             return Err(RestoreError::Damaged("the store and its settings do not belong together".into()));
+        }
+        if !core.gateway.belongs_to(&core.config.gateway, core.source.tenants()) {
+            return Err(RestoreError::Damaged("the gateway and its settings do not belong together".into()));
         }
         if !core.flights.requests.is_sound() || !core.flights.attempts.is_sound() {
             return Err(RestoreError::Damaged("places in flight are vacant and taken".into()));

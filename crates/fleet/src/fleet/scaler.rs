@@ -2,7 +2,6 @@
 
 use super::timers::Timer;
 use super::{Fleet, FleetConfig};
-use crate::gateway::Gateway;
 use crate::scaling::history::TTFT_BUCKETS;
 use crate::scaling::scaler::{ScalePoint, victims};
 use crate::scaling::{

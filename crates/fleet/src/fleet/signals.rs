@@ -18,12 +18,14 @@ impl Fleet {
         // An idle fleet has nothing new to say: the next attempt sets the clock going again.
         let idle = self.core.flights.requests.len() == 0 && self.core.stale == 0;
         let period = self.core.config.telemetry.scrape;
+        let next_change = self.next_change().filter(|_| !self.gateway_wants_metrics());
         self.core.next_scrape = if idle || period == Nanos::ZERO {
             Nanos::MAX
         } else {
             let next = self.core.now + period;
-            self.next_change().map_or(next, |change| next.max(round_up(change, period)))
+            next_change.map_or(next, |change| next.max(round_up(change, period)))
         };
+        self.gateway_scraped();
     }
 
     /// When metrics change next, if they cannot change before an event does: nothing is about to start, and no run of equal steps is under way, whose

@@ -36,6 +36,8 @@ pub(crate) enum Timer {
     },
     /// The change of this index in the fleet's configuration happens.
     Change(u32),
+    /// The gateway asked to be rung.
+    Gateway,
     /// This replica says that it is ready.
     Ready(u32),
     /// This replica can serve.

@@ -2,7 +2,8 @@
 //!
 //! A priced step's end is known when it is planned. A run of k equal decode steps is one flight whose step boundaries follow
 //! from the cost model's closed form, so "how many steps are done by now" and "where does the step in progress end" are binary searches
-//! and nothing is simulated. A fetch that ends while nothing runs wakes the replica; one that ends during a run cuts it, as an arrival would. An executed step's end is known once its driver has said what it took.
+//! and nothing is simulated. A fetch that ends while nothing runs wakes the replica; one that ends during a run cuts it, as an arrival would. So does the end of somebody's time to live in
+//! the queue. An executed step's end is known once its driver has said what it took.
 
 use super::{Next, ReplicaModel, Spending};
 use crate::error::FleetError;
@@ -30,7 +31,7 @@ pub(crate) struct EngineReplica {
     charge_measured: bool,
     clock: CostClock,
     flight: Option<Flight>,
-    /// When a fetch ends, while all that is here waits for one.
+    /// When a fetch ends, or somebody's time to live, while all that is here waits for fetches.
     #[serde(default)]
     wake: Option<Nanos>,
     /// Time that turning attempts away will take once the step in flight is over.
@@ -176,6 +177,13 @@ impl EngineReplica {
         }
     }
 
+    /// A run ends where somebody has waited too long.
+    fn cut_at_expiry(&mut self) {
+        if let Some(at) = self.engine.next_expiry() {
+            self.interrupt(at);
+        }
+    }
+
     fn remember(&mut self, run: Run) {
         self.recent.push_back(run);
         // The oldest run may go when the others hold enough steps; a run is at least one step.
@@ -228,7 +236,9 @@ impl ReplicaModel for EngineReplica {
         if self.engine.arrival_interrupts() {
             self.interrupt(now);
         }
-        self.engine.submit(now, request)
+        self.engine.submit(now, request)?;
+        self.cut_at_expiry();
+        Ok(())
     }
 
     fn turn_away(&mut self, now: Nanos, cost: Nanos) {
@@ -295,7 +305,8 @@ impl ReplicaModel for EngineReplica {
         if let Some((start, end)) = &mut self.chore {
             (*start, *end) = (*start + time, *end + time);
         }
-        self.wake = self.wake.map(|at| at + time);
+        // Fetches went on, and so did the time to live of those that wait: the engine is asked again.
+        self.wake = None;
     }
 
     fn start(&mut self, now: Nanos, max_repeat: u32) {
@@ -310,9 +321,14 @@ impl ReplicaModel for EngineReplica {
         if self.flight.is_some() || sleeps || self.engine.is_idle() {
             return;
         }
+        // Whoever waited too long before this replica could run goes first; that is told as an event.
+        if self.engine.next_expiry().is_some_and(|at| at <= now) {
+            self.wake = Some(now);
+            return;
+        }
         let max_repeat = if self.executed { 1 } else { max_repeat };
         let Some(plan) = self.engine.plan(now, max_repeat) else {
-            self.wake = self.engine.next_fetch();
+            self.wake = self.engine.next_fetch().into_iter().chain(self.engine.next_expiry()).min();
             return;
         };
         let cost = (!self.executed).then(|| self.cost.run(&plan.work, plan.repeat));
@@ -323,6 +339,7 @@ impl ReplicaModel for EngineReplica {
         {
             self.interrupt(at);
         }
+        self.cut_at_expiry();
     }
 
     fn next(&self) -> Next {
@@ -343,7 +360,9 @@ impl ReplicaModel for EngineReplica {
             self.refusing += end.since(start);
             return;
         }
-        let Some(Flight { start, cost: Some(cost), end }) = self.flight.take() else { return };
+        let Some(Flight { start, cost: Some(cost), end }) = self.flight.take() else {
+            return self.engine.expire(now, events);
+        };
         debug_assert_eq!(now, end, "a step is committed at its end");
         if let Some(plan) = self.engine.in_flight() {
             let run = Run { start, end, clock: self.clock, work: plan.work, repeat: plan.repeat };
@@ -354,6 +373,7 @@ impl ReplicaModel for EngineReplica {
         debug_assert_eq!(committed, Ok(()), "the result was checked when it was handed in");
         self.output.tokens.clear();
         self.output.seconds = None;
+        self.engine.expire(now, events);
     }
 
     fn step(&self) -> u64 {

@@ -1,5 +1,6 @@
 //! Everything that can be set, in groups, each setting with its unit, default and sentence, all of it from the catalog.
 
+use super::classes::ClassesField;
 use super::curve::CurveField;
 use super::named::{Named, NamedList};
 use super::param::Param;
@@ -29,6 +30,8 @@ pub(super) fn Controls() -> impl IntoView {
                 <CurveField />
                 <Group title=text::GROUP_ENGINE keys=|key| key.starts_with("engine.") open=false />
                 <Group title=text::GROUP_SIGNALS keys=|key| key.starts_with("routing.") open=false note=text::SIGNALS_NOTE />
+                <Group title=text::GROUP_GATEWAY keys=|key| key.starts_with("gateway.") open=false note=text::GATEWAY_NOTE />
+                <ClassesField />
                 <Group title=text::GROUP_STORE keys=|key| key.starts_with("store.") open=false note=text::STORE_NOTE />
                 <Group title=text::GROUP_EVENTS keys=|key| key.starts_with("events.") open=false note=text::EVENTS_NOTE />
                 <Group title=text::GROUP_CLIENTS keys=|key| key.starts_with("clients.") open=false note=text::CLIENTS_NOTE />

@@ -2,6 +2,7 @@
 
 mod clients;
 mod column;
+mod gateway;
 mod scaling;
 mod table;
 
@@ -12,6 +13,7 @@ use super::tenants::{Replicas, Tenants};
 use crate::state::{App, Phase};
 use crate::text;
 use clients::Clients;
+use gateway::Gateway;
 use leptos::prelude::*;
 use scaling::Scaling;
 use servelab_spec::Report;
@@ -44,6 +46,7 @@ pub(super) fn Results() -> impl IntoView {
                         <Clients report=report.clone() />
                         <Scaling report=report.clone() />
                         <Table report=report.clone() />
+                        <Gateway report=report.clone() />
                         <Tenants report=report.clone() />
                         <Replicas report=report.clone() />
                         <Export report=report />
