@@ -11,6 +11,7 @@ use servelab_engine::Nanos;
 use servelab_fleet::clients::{Backoff, ClientPolicy, ClientsConfig, Crowd, Hedge, Pace, RetryOn};
 use servelab_fleet::config::{Change, ChangeKind};
 use servelab_fleet::faults::{Fault, FaultKind};
+use servelab_fleet::gateway::GatewayConfig;
 use servelab_fleet::record::{Loss, RefusedBy};
 use servelab_fleet::replica::server::{ServerConfig, Service};
 use servelab_fleet::{Fleet, FleetConfig, Outcome, Poll, Refusal, ReplicaConfig, RequestRecord};
@@ -164,6 +165,28 @@ fn a_poison_request_goes_from_replica_to_replica() {
     assert_eq!((fleet.fates().lost, fleet.work().lost), (3, s(3.0)));
     let next = records.iter().find(|record| record.index == 2).unwrap();
     assert_eq!(next.outcome, Outcome::Rejected { code: 503, cause: Refusal::NoReplica }, "the innocent pay");
+}
+
+/// No server is there until 2 s, and the gateway holds what comes. Attempts at 0, 0.5 and 1.0 are each waited for 0.4 s; the next request's at 1.4, 1.9 and 2.4.
+/// Told, the gateway lets go of what nobody waits for. Else it holds all of it and sends it on at 2 s.
+#[test]
+fn the_gateway_holds_for_nobody_unless_it_is_told() {
+    let held = |cancels| {
+        let (config, requests) = alone(2, impatient(), cancels);
+        let down = Fault { from: s(0.0), until: s(2.0), what: FaultKind::Down { replica: None } };
+        let gateway = GatewayConfig::CentralQueue { in_flight: u32::MAX, capacity: 9 };
+        run((FleetConfig { gateway, faults: vec![down], ..config }, requests))
+    };
+    let (fleet, records) = held(true);
+    assert!(records.iter().all(|record| record.outcome == Outcome::TimedOut && record.attempts == 3));
+    assert!(close(records[0].held, 1.2) && close(records[1].held, 0.5), "{records:?}");
+    // Of the second request the second attempt gets through at 2 s, and the third in its place.
+    assert_eq!((fleet.fates().withdrawn, fleet.fates().accepted), (4, 2));
+    assert!(close(fleet.work().abandoned, 0.7));
+    let (fleet, records) = held(false);
+    assert!(close(records[0].end, 1.4) && close(records[1].end, 2.8));
+    assert!(close(records[0].held, 1.4 + 0.9 + 0.4) && close(records[1].held, 0.6 + 0.1), "{records:?}");
+    assert_eq!((fleet.fates().withdrawn, fleet.fates().accepted), (0, 6));
 }
 
 /// Ten requests at once to a server with room for two: one is served, two wait, seven are turned away for 0.2 s of its time each, which goes before
