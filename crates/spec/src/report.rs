@@ -155,7 +155,7 @@ pub struct PolicyReport {
 }
 
 /// Serde's way of asking.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference in")]
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference in")]
 fn is_zero(count: &u64) -> bool {
     *count == 0
 }
