@@ -72,6 +72,7 @@ impl Engine {
         let sequence = self.sequences.at(place);
         let id = sequence.request.id;
         if sequence.outputs == 0 {
+            self.stats.prefill_backlog -= u64::from(sequence.request.prompt.len);
             events.push(EngineEvent::FirstToken { id });
         }
         if let Some(token) = token

@@ -1,7 +1,9 @@
 //! What a replica's engine is built with.
 
 use crate::error::Refusal;
+use crate::queue::QueueConfig;
 use crate::request::SequenceRequest;
+use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 use servelab_spec::experiment::EngineSpec;
 use thiserror::Error;
@@ -49,6 +51,9 @@ pub struct EngineConfig {
     /// Note the prompt blocks that steps fill, for a store behind the replicas ([`crate::Engine::drain_filled`]).
     #[serde(default)]
     pub write_through: bool,
+    /// Limits of the waiting queue.
+    #[serde(default)]
+    pub queue: QueueConfig,
 }
 
 impl EngineConfig {
@@ -73,6 +78,13 @@ impl EngineConfig {
             adapter_slots: spec.adapter_slots,
             kv_changes: false,
             write_through: false,
+            queue: QueueConfig {
+                max_requests: spec.max_queued,
+                count_running: spec.queued_count_running,
+                max_tokens: spec.max_queued_tokens,
+                ttl: Nanos::from_secs(spec.queue_ttl_s),
+                max_wait: Nanos::from_secs(spec.max_wait_s),
+            },
         }
     }
 

@@ -18,6 +18,7 @@ use crate::kv::{BlockView, KvBlocks, KvChange};
 use crate::plan::StepPlan;
 use crate::pool::NONE;
 use crate::prompt::{BlockKey, Prompt};
+use crate::queue::Pace;
 use crate::request::{SequenceId, SequenceRequest};
 use crate::sequence::{Sequence, SequenceView, Sequences};
 use crate::stats::EngineStats;
@@ -47,6 +48,8 @@ pub struct Engine {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) filled: Vec<BlockKey>,
     pub(crate) now: Nanos,
+    #[serde(skip_serializing_if = "Pace::is_unused")]
+    pub(crate) pace: Pace,
     #[serde(skip)]
     pub(crate) scratch: Scratch,
 }
@@ -101,6 +104,7 @@ impl Engine {
             finished: Vec::new(),
             filled: Vec::new(),
             now: Nanos::ZERO,
+            pace: Pace::default(),
             scratch: Scratch::default(),
             config,
         })
@@ -115,13 +119,14 @@ impl Engine {
     /// equal steps and [`Engine::arrival_interrupts`], truncate it first.
     ///
     /// # Errors
-    /// [`Refusal`] when the request contradicts itself, is here already, or could never be served by this engine.
+    /// [`Refusal`] when the request contradicts itself, is here already, could never be served by this engine, or when the queue is full.
     pub fn submit(&mut self, now: Nanos, request: SequenceRequest) -> Result<(), Refusal> {
         self.advance(now);
         if let Err(refusal) = self.admissible(&request) {
             self.stats.refused += 1;
             return Err(refusal);
         }
+        self.stats.prefill_backlog += u64::from(request.prompt.len);
         let place = self.sequences.insert(Sequence::new(request, now));
         self.waiting.push_back(place);
         self.stats.submitted += 1;
@@ -137,7 +142,7 @@ impl Engine {
         self.config.can_serve(request)?;
         match self.sequences.place(request.id) {
             Some(_) => Err(Refusal::Duplicate { id: request.id }),
-            None => Ok(()),
+            None => self.queue_admits(request),
         }
     }
 
@@ -170,6 +175,9 @@ impl Engine {
         }
         if let Some(mut sequence) = self.sequences.remove(place) {
             self.kv.release_all(&mut sequence.table);
+            if sequence.outputs == 0 {
+                self.stats.prefill_backlog -= u64::from(sequence.request.prompt.len);
+            }
         }
         self.stats.cancelled += 1;
         self.after_change();

@@ -1,9 +1,10 @@
 //! What the engine refuses, in types.
 
 use crate::request::SequenceId;
+use crate::time::Nanos;
 use thiserror::Error;
 
-/// Why a request is refused at once: it could never run here, or it contradicts itself.
+/// Why a request is refused at once: it could never run here, it contradicts itself, or the queue is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Refusal {
     /// Nothing to read.
@@ -60,6 +61,37 @@ pub enum Refusal {
         /// Token ids given.
         given: u32,
     },
+    /// The queue holds as many requests as it may.
+    #[error("{requests} requests are queued; accepted are {most}")]
+    QueueFull {
+        /// Requests that count.
+        requests: u32,
+        /// Most accepted.
+        most: u32,
+    },
+    /// The prompts before a first token would exceed what the queue may hold.
+    #[error("{tokens} prompt tokens would wait for a first token; accepted are {most}")]
+    QueueTokens {
+        /// Tokens with this request's.
+        tokens: u64,
+        /// Most accepted.
+        most: u32,
+    },
+    /// It would wait longer than anybody may.
+    #[error("it would wait {} s; accepted are {} s", wait.as_secs(), most.as_secs())]
+    TooLate {
+        /// The wait predicted.
+        wait: Nanos,
+        /// Longest accepted.
+        most: Nanos,
+    },
+}
+
+impl Refusal {
+    /// The queue is full for now: the same request may be taken later, or elsewhere.
+    pub fn is_for_now(&self) -> bool {
+        matches!(self, Refusal::QueueFull { .. } | Refusal::QueueTokens { .. } | Refusal::TooLate { .. })
+    }
 }
 
 /// A result that does not belong to the step in flight. The engine is left as it was.

@@ -54,6 +54,11 @@ pub enum EngineEvent {
         /// The sequence.
         id: SequenceId,
     },
+    /// A sequence waited longer than the queue lets anybody wait and is gone ([`crate::Engine::expire`] tells it, not a commit).
+    Expired {
+        /// The sequence.
+        id: SequenceId,
+    },
     /// Cached blocks were given away for new content, when the step was planned or during the run of equal steps.
     Evicted {
         /// How many.

@@ -184,10 +184,17 @@ fn check_tables(engine: &Engine) -> Result<(), InvariantViolation> {
 
 fn check_stats(engine: &Engine) -> Result<(), InvariantViolation> {
     let stats = &engine.stats;
-    let gone = stats.finished.saturating_add(stats.cancelled);
+    let gone = stats.finished.saturating_add(stats.cancelled).saturating_add(stats.expired);
     let here = engine.sequences.len() as u64;
     ensure(stats.submitted == gone.saturating_add(here), "E11", || {
         format!("{} submitted, {gone} gone and {here} here", stats.submitted)
+    })?;
+    let queued = engine.waiting.iter().chain(&engine.running).filter_map(|&place| engine.sequences.get(place));
+    let unanswered =
+        queued.filter(|sequence| sequence.outputs == 0).map(|sequence| u64::from(sequence.request.prompt.len));
+    let backlog: u64 = unanswered.sum();
+    ensure(stats.prefill_backlog == backlog, "E11", || {
+        format!("the prefill backlog shows {} instead of {backlog}", stats.prefill_backlog)
     })?;
     let found = stats.hit_tokens.saturating_add(stats.fetched_tokens);
     ensure(found <= stats.prompt_tokens, "E11", || "more found and fetched than prompt tokens".into())?;

@@ -21,6 +21,7 @@
 //! | `pool`, `cache`, `kv` | reference counts and free queue; keys; the two together |
 //! | `adapters` | LoRA adapters in their slots |
 //! | `fetch` | K and V that come from outside while a sequence waits |
+//! | `queue` | limits of the waiting queue |
 //! | `sequence` | what is kept of each sequence in flight |
 //! | [`events`], [`stats`], [`error`] | what the engine tells |
 //! | [`invariants`] | what always holds |
@@ -46,6 +47,7 @@ mod kv;
 pub mod plan;
 mod pool;
 pub mod prompt;
+mod queue;
 pub mod random;
 pub mod request;
 mod saved;
@@ -64,6 +66,7 @@ pub use invariants::InvariantViolation;
 pub use kv::{BlockView, KvChange};
 pub use plan::{PlanItem, StepOutput, StepPlan, StepWork};
 pub use prompt::{BlockKey, Prompt, continuation_keys, output_key};
+pub use queue::{Pace, QueueConfig};
 pub use request::{Sampling, SequenceId, SequenceRequest};
 pub use sequence::SequenceView;
 pub use stats::EngineStats;

@@ -6,6 +6,7 @@ use crate::engine::{Engine, Flight, Scratch};
 use crate::events::EngineEvent;
 use crate::kv::KvBlocks;
 use crate::prompt::BlockKey;
+use crate::queue::Pace;
 use crate::request::SequenceId;
 use crate::sequence::Sequences;
 use crate::stats::EngineStats;
@@ -31,6 +32,8 @@ pub(crate) struct SavedEngine {
     #[serde(default)]
     filled: Vec<BlockKey>,
     now: Nanos,
+    #[serde(default)]
+    pace: Pace,
 }
 
 impl TryFrom<SavedEngine> for Engine {
@@ -51,6 +54,7 @@ impl TryFrom<SavedEngine> for Engine {
             finished,
             filled,
             now,
+            pace,
         } = saved;
         kv.rebuild()?;
         sequences.rebuild();
@@ -71,6 +75,7 @@ impl TryFrom<SavedEngine> for Engine {
             finished,
             filled,
             now,
+            pace,
             scratch,
         };
         engine.check().map_err(|violation| violation.to_string())?;

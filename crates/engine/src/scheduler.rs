@@ -169,7 +169,8 @@ impl Engine {
 
     fn note_admission(&mut self, now: Nanos, place: u32, cached: u32, fetched_tokens: u32) {
         let sequence = self.sequences.at(place);
-        let queued = now.since(sequence.arrived);
+        let arrived = sequence.arrived;
+        let queued = now.since(arrived);
         let first = !sequence.admitted;
         let cached_tokens = cached.min(sequence.request.prompt.len);
         if first {
@@ -183,6 +184,9 @@ impl Engine {
             self.stats.queue_time += queued;
         }
         let id = sequence.request.id;
+        if first {
+            self.note_pace(now, arrived);
+        }
         self.pending.push(EngineEvent::Admitted { id, at: now, cached_tokens, fetched_tokens, queued, first });
         self.flight.admitted.push(place);
         self.flight.readmitted.push(!first);

@@ -24,6 +24,9 @@ pub struct EngineStats {
     pub peak_running: u32,
     /// Most blocks ever held at once.
     pub peak_used_blocks: u32,
+    /// Gauge: prompt tokens of sequences without a first token.
+    #[serde(default)]
+    pub prefill_backlog: u64,
     /// Requests taken.
     pub submitted: u64,
     /// Requests refused.
@@ -32,6 +35,9 @@ pub struct EngineStats {
     pub finished: u64,
     /// Sequences cancelled.
     pub cancelled: u64,
+    /// Sequences that waited too long.
+    #[serde(default)]
+    pub expired: u64,
     /// First admissions.
     pub admitted: u64,
     /// Prompt tokens of first admissions.

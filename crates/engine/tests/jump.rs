@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use servelab_engine::{
-    CostClock, CostModel, Engine, EngineConfig, EngineEvent, Nanos, SequenceId, StepOutput, StepWork,
+    CostClock, CostModel, Engine, EngineConfig, EngineEvent, Nanos, QueueConfig, SequenceId, StepOutput, StepWork,
 };
 
 #[derive(Clone, Debug)]
@@ -90,8 +90,12 @@ impl Driver {
     fn run(&mut self, until: Nanos, mut most: impl FnMut() -> u32) {
         loop {
             if self.flight.is_none() {
+                let mut events = Vec::new();
+                self.engine.expire(self.now, &mut events);
+                self.note(events);
                 let Some(plan) = self.engine.plan(self.now, most()) else {
-                    let Some(next) = self.engine.next_fetch().filter(|&next| next < until) else { return };
+                    let next = self.engine.next_fetch().into_iter().chain(self.engine.next_expiry()).min();
+                    let Some(next) = next.filter(|&next| next < until) else { return };
                     self.now = next;
                     continue;
                 };
@@ -102,6 +106,7 @@ impl Driver {
                 {
                     self.interrupt(next);
                 }
+                self.cut_at_expiry();
             }
             let end = self.end().unwrap();
             if end >= until {
@@ -127,6 +132,13 @@ impl Driver {
         self.note(events);
     }
 
+    /// Whoever has waited too long is dropped at the first step boundary after that.
+    fn cut_at_expiry(&mut self) {
+        if let Some(next) = self.engine.next_expiry() {
+            self.interrupt(next);
+        }
+    }
+
     /// The step in progress at `at` becomes the run's last.
     fn interrupt(&mut self, at: Nanos) {
         if let Some((start, work, repeat)) = &mut self.flight {
@@ -145,6 +157,7 @@ impl Driver {
                     self.interrupt(at);
                 }
                 taken = self.engine.submit(at, wish.key_request(id, block_tokens)).is_ok();
+                self.cut_at_expiry();
                 if let Some((blocks, delay)) = fetch.filter(|_| taken) {
                     let until = at + Nanos(delay);
                     taken = self.engine.fetch(SequenceId(id), 0, blocks * block_tokens, until);
@@ -240,6 +253,17 @@ fn costs() -> impl Strategy<Value = CostModel> {
     })
 }
 
+/// Queues without limits, and queues with all of them.
+fn queues() -> impl Strategy<Value = QueueConfig> {
+    let limits = (0u32..5, any::<bool>(), 0u32..60, 0u64..60_000, 0u64..40_000);
+    prop::option::of(limits).prop_map(|limits| {
+        let Some((max_requests, count_running, max_tokens, ttl, max_wait)) = limits else {
+            return QueueConfig::default();
+        };
+        QueueConfig { max_requests, count_running, max_tokens, ttl: Nanos(ttl), max_wait: Nanos(max_wait) }
+    })
+}
+
 fn lengths() -> impl Strategy<Value = Vec<u32>> {
     prop::collection::vec(prop_oneof![1u32..4, 1u32..40], 1..8)
 }
@@ -249,8 +273,9 @@ proptest! {
 
     #[test]
     fn runs_equal_single_steps(
-        config in configs(false), cost in costs(), outside in outside(), lengths in lengths(),
+        config in configs(false), queue in queues(), cost in costs(), outside in outside(), lengths in lengths(),
     ) {
+        let config = EngineConfig { queue, ..config };
         compare(&config, cost, &outside, &lengths)?;
     }
 }

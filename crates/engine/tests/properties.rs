@@ -71,7 +71,7 @@ impl Replica {
                     assert_eq!(life.tokens, output_tokens);
                     assert_eq!(life.finished.replace(self.now), None, "finished twice");
                 }
-                EngineEvent::Preempted { .. } | EngineEvent::Evicted { .. } => {}
+                EngineEvent::Preempted { .. } | EngineEvent::Evicted { .. } | EngineEvent::Expired { .. } => {}
             }
         }
         self.events.extend(events);

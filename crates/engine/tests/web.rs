@@ -5,4 +5,7 @@
 #[path = "golden.rs"]
 mod golden;
 
+#[path = "queue.rs"]
+mod queue;
+
 wasm_bindgen_test::wasm_bindgen_test_configure!(run_in_dedicated_worker);

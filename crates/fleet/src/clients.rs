@@ -1,14 +1,48 @@
-//! What clients do when an attempt ends.
+//! Clients: who sends, what they do when an attempt fails, and when they give up.
 //!
-//! Clients are open loop: requests arrive when the workload says, whatever became of earlier ones. A request is not an attempt: each
-//! try has a number of its own, and the client decides after each whether the request has ended.
+//! A request is not an attempt: each try has a number of its own, and the client decides after each whether the request has ended. What it
+//! decides by are mechanisms that know no fleet and are tested against sequences worked by hand:
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`backoff`] | how long it waits before it tries again |
+//! | [`retry_after`] | what it makes of the server's word on that |
+//! | [`budget`] | how many retries a process may send in all |
+//! | [`breaker`] | when a process stops calling |
+//! | [`throttle`] | what a process drops because the backend would refuse it |
+//! | [`layers`] | who else tries again on the way |
+//! | [`policy`] | all of it together, for a class of clients; when they send |
+//! | [`presets`] | what well-known clients do unless told otherwise |
+//! | [`registry`] | client policies by name and parameters |
+//!
+//! How attempts live and end is the loop's affair (`fleet::attempts`).
+
+pub mod backoff;
+pub mod breaker;
+pub mod budget;
+pub(crate) mod crowd;
+pub mod layers;
+pub mod policy;
+pub mod presets;
+pub mod registry;
+pub mod retry_after;
+pub mod throttle;
+pub(crate) mod window;
+
+pub use backoff::{Backoff, Growth, Jitter};
+pub use breaker::Breaker;
+pub use budget::Budget;
+pub use layers::Layer;
+pub use policy::{ClientClass, ClientPolicy, Crowd, Hedge, Pace, RetryOn};
+pub use retry_after::{Obey, RetryAfter};
+pub use throttle::Throttle;
 
 use crate::record::{Loss, Refusal};
 use serde::{Deserialize, Serialize};
 use servelab_engine::Nanos;
 
 /// Which clients.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum ClientsConfig {
     /// One attempt for each request.
@@ -21,6 +55,24 @@ pub enum ClientsConfig {
         /// Pause between them, unless the gateway names another.
         pause: Nanos,
     },
+    /// Clients with rules of their own.
+    Crowd(Box<Crowd>),
+}
+
+impl ClientsConfig {
+    /// The same, with every rule spelled out.
+    pub fn crowd(&self) -> Crowd {
+        match self {
+            ClientsConfig::OneTry => Crowd::default(),
+            ClientsConfig::FixedRetry { attempts, pause } => Crowd::of(ClientPolicy {
+                attempts: *attempts,
+                backoff: Backoff::fixed(*pause),
+                retry_after: RetryAfter::exactly(Nanos::MAX),
+                ..ClientPolicy::default()
+            }),
+            ClientsConfig::Crowd(crowd) => (**crowd).clone(),
+        }
+    }
 }
 
 /// How an attempt failed.
@@ -41,6 +93,8 @@ pub(crate) enum Cause {
     Refused(Refusal),
     /// Its replica went while it was there.
     Lost(Loss),
+    /// Its client would not wait any longer.
+    TimedOut,
 }
 
 impl Failure {
@@ -48,28 +102,14 @@ impl Failure {
     pub(crate) fn refused(code: u16, cause: Refusal) -> Self {
         Failure { code, retry_after: None, cause: Cause::Refused(cause) }
     }
-}
 
-/// What a client does next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum After {
-    /// The request has ended with this failure.
-    GiveUp,
-    /// It tries again at this instant.
-    RetryAt(Nanos),
-}
+    /// Its replica goes.
+    pub(crate) fn lost(code: u16, cause: Loss) -> Self {
+        Failure { code, retry_after: None, cause: Cause::Lost(cause) }
+    }
 
-impl ClientsConfig {
-    /// What a client does after attempt number `attempt` (from 1) failed at `now`.
-    pub(crate) fn after(&self, now: Nanos, attempt: u32, failure: Failure) -> After {
-        match *self {
-            ClientsConfig::FixedRetry { attempts, pause }
-                if attempt < attempts && matches!(failure.code, 429 | 502 | 503) =>
-            {
-                // At least a nanosecond, so that a full gateway is not asked again at the same instant for ever.
-                After::RetryAt(now + failure.retry_after.unwrap_or(pause).max(Nanos(1)))
-            }
-            _ => After::GiveUp,
-        }
+    /// Its client waits no longer.
+    pub(crate) fn timed_out() -> Self {
+        Failure { code: 408, retry_after: None, cause: Cause::TimedOut }
     }
 }

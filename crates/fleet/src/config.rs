@@ -1,6 +1,7 @@
 //! What a fleet is built with.
 
-use crate::clients::ClientsConfig;
+use crate::clients::{Budget, ClientsConfig};
+use crate::faults::Fault;
 use crate::gateway::GatewayConfig;
 use crate::overflow::OverflowConfig;
 use crate::replica::server::ServerConfig;
@@ -32,6 +33,12 @@ pub struct FleetConfig {
     /// A store of KV blocks behind the replicas, which are priced engines then.
     #[serde(default)]
     pub store: Option<StoreConfig>,
+    /// What turning an attempt away costs a replica, of its time.
+    #[serde(default)]
+    pub reject_cost: Nanos,
+    /// What goes wrong for a while, in any order.
+    #[serde(default)]
+    pub faults: Vec<Fault>,
     /// What happens to the fleet on the way, in any order.
     pub changes: Vec<Change>,
     /// Replicas slower than the rest.
@@ -52,7 +59,7 @@ pub struct FleetConfig {
 }
 
 /// Something that happens to the fleet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Change {
     /// When.
@@ -62,7 +69,7 @@ pub struct Change {
 }
 
 /// What can happen to a fleet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum ChangeKind {
     /// A replica is added, with an empty cache. It gets the next index.
@@ -83,6 +90,18 @@ pub enum ChangeKind {
     ResetCounts,
     /// Every replica is replaced, one after the other. Only in a fleet that scales.
     Deploy,
+    /// From now on the server learns when nobody waits any more; what nobody waits for now is cancelled.
+    Cancel,
+    /// From now on this share of requests is turned away at the door, all their attempts; 0 ends it.
+    DropLoad {
+        /// Share, 0 to 1.
+        share: f64,
+    },
+    /// From now on all clients keep to this budget, each process to one of its own.
+    Budgets {
+        /// The budget.
+        budget: Budget,
+    },
     /// Replicas crash, and their nodes with them. Only in a fleet that scales.
     Crash {
         /// How many.
@@ -142,6 +161,8 @@ impl FleetConfig {
             clients: ClientsConfig::OneTry,
             telemetry: TelemetryConfig::default(),
             store: None,
+            reject_cost: Nanos::ZERO,
+            faults: Vec::new(),
             changes: Vec::new(),
             slow: None,
             scaling: None,

@@ -5,13 +5,18 @@
 //! rather than of insertion alone, is what makes runs of equal steps invisible: whether a step was announced alone or as part of a
 //! run, it ends at the same place in the order.
 
+mod admission;
+mod attempts;
+mod capacity;
 mod changes;
 mod check;
 mod decisions;
 mod deploys;
 mod dispatch;
+mod faults;
 mod fetches;
 mod flights;
+mod flow;
 mod frame;
 mod lives;
 mod look;
@@ -25,14 +30,17 @@ mod spares;
 mod timers;
 mod tournament;
 
+pub use capacity::Capacity;
 pub use check::Violation;
 pub use decisions::DecisionRecord;
+pub use flow::{Flow, FlowBin};
 pub use saved::FleetState;
 
+use crate::clients::crowd::Clients;
 use crate::config::FleetConfig;
 use crate::error::FleetError;
-use crate::gateway::AnyGateway;
-use crate::record::{Counts, RequestRecord};
+use crate::gateway::Gateway;
+use crate::record::{Counts, Fates, RefusalCount, RequestRecord, Work};
 use crate::replica::{Model, Next, Replica};
 use crate::routing::PolicyFault;
 use crate::scaling::Controller;
@@ -91,6 +99,8 @@ pub struct Fleet {
     executing: Option<u32>,
     draws: Stream,
     routing: Stream,
+    errors: Stream,
+    admission: Stream,
     events: Vec<EngineEvent>,
     kv_changes: Vec<KvChange>,
     filled: Vec<BlockKey>,
@@ -108,7 +118,7 @@ pub(crate) struct Core {
     now: Nanos,
     source: Source,
     next_request: Option<Request>,
-    gateway: AnyGateway,
+    gateway: Gateway,
     timers: Timers,
     flights: Flights,
     replicas: Vec<Replica>,
@@ -125,6 +135,19 @@ pub(crate) struct Core {
     #[serde(default)]
     store: Option<KvStore>,
     counts: Counts,
+    clients: Clients,
+    fates: Fates,
+    work: Work,
+    flow: Flow,
+    /// Faults of telemetry under way.
+    stale: u32,
+    /// When the last one was over.
+    fresh_from: Nanos,
+    /// Share of requests dropped at the door.
+    dropping: f64,
+    /// Attempts turned away so far, in the order in which causes first came up.
+    #[serde(default)]
+    refusals: Vec<RefusalCount>,
     decisions: Decisions,
     ended: Vec<RequestRecord>,
     done: bool,
@@ -154,22 +177,36 @@ impl Fleet {
         for (at, change) in (0u32..).zip(&config.changes) {
             timers.insert(change.at, Timer::Change(at));
         }
+        for (at, fault) in (0u32..).zip(&config.faults) {
+            timers.insert(fault.from, Timer::Fault(at));
+            timers.insert(fault.until, Timer::Recovery(at));
+        }
+        let gateway = Gateway::new(&config.gateway, source.tenants());
+        let scraped = reads.has(Reads::POLLED) || gateway.reads_metrics();
         let core = Core {
             now: Nanos::ZERO,
             source,
             next_request,
-            gateway: AnyGateway::new(config.gateway),
+            gateway,
             timers,
             flights: Flights::default(),
             in_flight: vec![0; n as usize],
             routers: (0..config.telemetry.routers).map(|_| RouterCounts::new(n)).collect(),
             polled: vec![PolledSignals::default(); n as usize],
-            next_scrape: if reads.has(Reads::POLLED) { Nanos::ZERO } else { Nanos::MAX },
+            next_scrape: if scraped { Nanos::ZERO } else { Nanos::MAX },
             scaler: config.scaling.as_ref().map(|scaling| Scaler::new(scaling, config.replicas)),
             index: kv_changes.then(|| KvIndex::new(n, config.telemetry.event_loss, config.seed)),
             store: config.store.map(KvStore::new),
             replicas,
             counts: Counts::default(),
+            clients: Clients::new(config.clients.crowd(), config.seed),
+            fates: Fates::default(),
+            work: Work::default(),
+            flow: Flow::default(),
+            stale: 0,
+            fresh_from: Nanos::ZERO,
+            dropping: 0.0,
+            refusals: Vec::new(),
             decisions: Decisions::default(),
             ended: Vec::new(),
             done: false,
@@ -178,6 +215,9 @@ impl Fleet {
         };
         let mut fleet = Fleet::around(core, policies, controller);
         fleet.start_scaling();
+        for (user, at) in (0u32..).zip(fleet.core.clients.users()) {
+            fleet.core.timers.insert(at, Timer::User(user));
+        }
         Ok(fleet)
     }
 
@@ -188,6 +228,8 @@ impl Fleet {
         policies.replicas_changed(scratch.ready());
         let draws = Stream::new(core.config.seed, b"routing");
         let routing = Stream::new(core.config.seed, b"router");
+        let errors = Stream::new(core.config.seed, b"errors");
+        let admission = Stream::new(core.config.seed, b"gateway");
         let mut fleet = Fleet {
             core,
             reads: policies.reads(),
@@ -200,6 +242,8 @@ impl Fleet {
             executing: None,
             draws,
             routing,
+            errors,
+            admission,
             events: Vec::new(),
             kv_changes: Vec::new(),
             filled: Vec::new(),
@@ -237,9 +281,10 @@ impl Fleet {
                 self.settle();
                 continue;
             }
-            // Whatever may still happen to an idle fleet that expects nobody concerns nobody.
-            let over = self.core.next_request.is_none() && self.core.flights.requests.len() == 0;
-            let Some((at, event)) = self.next_event().filter(|_| !over) else {
+            // Whatever may still happen to an idle fleet that expects nobody concerns nobody, but this instant is told to its end.
+            let over = self.core.next_request.is_none() && self.waiting() == 0;
+            let now = self.core.now;
+            let Some((at, event)) = self.next_event().filter(|&(at, _)| !over || at == now) else {
                 self.finish();
                 continue;
             };
@@ -270,7 +315,8 @@ impl Fleet {
     fn next_event(&self) -> Option<(Nanos, Event)> {
         let (end, replica) = self.ends.first();
         let timer = self.core.timers.first().unwrap_or(Nanos::MAX);
-        let arrival = self.core.next_request.as_ref().map_or(Nanos::MAX, |request| request.arrival);
+        let next = self.core.next_request.as_ref().filter(|_| !self.core.clients.is_closed());
+        let arrival = next.map_or(Nanos::MAX, |request| request.arrival);
         let scrape = self.core.next_scrape;
         let at = end.min(timer).min(scrape).min(arrival);
         if at == Nanos::MAX {
@@ -290,9 +336,17 @@ impl Fleet {
         match event {
             Event::StepEnd(replica) => self.step_end(replica),
             Event::Timer => match self.core.timers.pop() {
-                Some(Timer::Retry(request)) => self.attempt(request),
-                Some(Timer::Outside(request)) => self.answered_outside(request),
+                Some(Timer::Client(request)) => self.client(request),
+                Some(Timer::Cancel(attempt)) => self.cancel_named(attempt),
+                Some(Timer::User(user)) => self.user_sends(user),
+                Some(Timer::Turn(session)) => self.session_goes_on(session),
+                Some(Timer::Fault(at)) => self.fault_begins(at),
+                Some(Timer::Recovery(at)) => self.fault_ends(at),
+                Some(Timer::Poison { replica, fault }) => self.poisoned(replica, fault),
+                Some(Timer::Back { replica }) => self.comes_back(replica),
+                Some(Timer::Outside(attempt)) => self.answered_outside(attempt),
                 Some(Timer::Change(at)) => self.change(at),
+                Some(Timer::Gateway) => self.ring_gateway(),
                 Some(Timer::Ready(replica)) => self.admit(replica),
                 Some(Timer::Warm(replica)) => self.warm_up(replica),
                 Some(Timer::Sample) => self.sample(),
@@ -324,7 +378,7 @@ impl Fleet {
             && let Some(index) = self.stirred.pop()
         {
             let replica = &mut self.core.replicas[index as usize];
-            if replica.life.may_run() {
+            if replica.may_run() {
                 // Whoever reads events wants each at its instant, so steps are taken alone.
                 let max_repeat = if self.core.index.is_some() { 1 } else { self.core.config.max_repeat };
                 replica.model.get_mut().start(self.core.now, max_repeat);
@@ -339,6 +393,7 @@ impl Fleet {
         self.running_ahead[index as usize] = model.runs_ahead();
         self.ahead[index as usize] = (0, Nanos::ZERO);
         let at = match model.next() {
+            _ if self.core.replicas[index as usize].ailments.frozen > 0 => Nanos::MAX,
             Next::At(at) => at,
             Next::Idle => Nanos::MAX,
             Next::Executing => {
@@ -355,8 +410,26 @@ impl Fleet {
         (0..self.core.replicas.len() as u32).for_each(|index| self.split_run(index));
     }
 
-    /// The same for one replica.
+    /// The same for one replica. A step that ends at this very instant ends, as it would have before anything else happened, and the next one has not begun.
     fn split_run(&mut self, index: u32) {
+        let model = self.core.replicas[index as usize].model.get_mut();
+        if !model.ends_step(self.core.now) {
+            return self.show_run(index);
+        }
+        let step = model.step();
+        model.advance(self.core.now, &mut self.events);
+        self.write_through(index);
+        self.take_events(index, step);
+        self.stirred.push(index);
+        self.refresh(index);
+    }
+
+    /// The same for all, once everything of this instant has happened: what would begin now has begun.
+    fn show_runs(&mut self) {
+        (0..self.core.replicas.len() as u32).for_each(|index| self.show_run(index));
+    }
+
+    fn show_run(&mut self, index: u32) {
         let model = self.core.replicas[index as usize].model.get_mut();
         model.split(self.core.now, &mut self.events);
         self.take_events(index, 0);
@@ -405,7 +478,7 @@ impl Fleet {
     /// The device that holds all K and V is gone. Steps in flight never happened, running sequences are computed again, their
     /// tokens kept; the caller goes on with another executor.
     pub fn device_lost(&mut self) {
-        self.split_runs();
+        self.show_runs();
         self.executing = None;
         for index in 0..self.core.replicas.len() as u32 {
             if let Model::Engine(engine) = &mut self.core.replicas[index as usize].model {
@@ -419,9 +492,9 @@ impl Fleet {
 
     /// Ends the run: whatever is still in flight is pending.
     fn finish(&mut self) {
-        self.split_runs();
+        self.show_runs();
         let cut = self.core.config.horizon.is_some_and(|horizon| self.core.now >= horizon);
-        debug_assert!(cut || self.core.flights.requests.len() == 0, "requests were lost at {:?}", self.core.now);
+        debug_assert!(cut || self.waiting() == 0, "requests were lost at {:?}", self.core.now);
         self.pend();
         self.core.done = true;
     }
@@ -431,7 +504,9 @@ impl Fleet {
     /// # Errors
     /// The first violation.
     pub fn check(&self) -> Result<(), Violation> {
-        let settled = self.stirred.is_empty() && self.executing.is_none() && !self.core.done;
+        // What rings at this instant may be the gateway, about to let somebody through.
+        let rings = self.core.timers.first().is_some_and(|at| at <= self.core.now);
+        let settled = self.stirred.is_empty() && self.executing.is_none() && !self.core.done && !rings;
         check::check(&self.core, settled)
     }
 

@@ -14,8 +14,9 @@
 //! |---|---|
 //! | [`fleet`] | [`Fleet`] and [`Poll`]: the event loop |
 //! | [`config`] | [`FleetConfig`] |
-//! | [`clients`] | what clients do when an attempt ends: open loop |
-//! | [`gateway`] | what stands in front of the router: accept all, or one central queue |
+//! | [`clients`] | what clients do when an attempt fails: try again, hedge, give up |
+//! | [`faults`] | what goes wrong for a while |
+//! | [`gateway`] | what stands in front of the router: limits, gates and a queue |
 //! | [`routing`] | the [`Policy`] trait, the policies and their registry |
 //! | [`telemetry`] | signals and their freshness tiers |
 //! | [`store`] | a store of KV blocks behind the replicas |
@@ -39,12 +40,16 @@
 //! | F8 jumps | with runs of equal steps or without, the same outcome | `tests/jumps.rs` |
 //! | F9 restore | a restored fleet goes on byte for byte | `tests/restore.rs` |
 //! | F10 store | blocks written = held + evicted, no more held than there is room for, no token used that was not fetched | `tests/store.rs` |
+//! | F11 attempts | each is accepted, refused, withdrawn, vanished or held; and succeeded, failed, timed out, lost, superseded or waited for | `tests/clients.rs` |
+//! | F12 work | what servers have worked = useful + abandoned + lost + refusing | `tests/clients.rs` |
+//! | F13 gateway | attempts it counts in flight = attempts at replicas; what it holds is in front of it and nowhere else | `tests/invariants.rs` |
 
 #![deny(clippy::iter_over_hash_type)]
 
 pub mod clients;
 pub mod config;
 pub mod error;
+pub mod faults;
 pub mod fleet;
 pub mod gateway;
 pub mod overflow;
@@ -59,5 +64,5 @@ pub mod telemetry;
 pub use config::{FleetConfig, ReplicaConfig};
 pub use error::{FleetError, RestoreError};
 pub use fleet::{Fleet, FleetState, Poll};
-pub use record::{Counts, Outcome, Refusal, ReplicaStats, RequestRecord};
+pub use record::{Counts, Fates, Outcome, Refusal, ReplicaStats, RequestRecord, Work};
 pub use routing::{Policy, PolicyFault, registry};

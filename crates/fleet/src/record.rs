@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use servelab_engine::Nanos;
+use std::collections::BTreeMap;
 
 /// A request's end, told once for each request that arrived.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,6 +38,9 @@ pub struct RequestRecord {
     /// A managed API served it.
     #[serde(default)]
     pub outside: bool,
+    /// How long all of them together were held at the gateway.
+    #[serde(default)]
+    pub held: Nanos,
     /// Its replica's step that produced the first token, counted from 0; what a replay of recorded steps needs.
     pub first_token_step: u64,
     /// Its replica's step that produced the last token.
@@ -79,6 +83,10 @@ pub enum Outcome {
         /// Why the replica went.
         cause: Loss,
     },
+    /// Its client waited no longer for its last attempt, and nobody tried again.
+    TimedOut,
+    /// Its client gave it up: the time it had for all attempts together was over.
+    Abandoned,
 }
 
 /// Who turned an attempt away, and why. The status a client sees is a setting in many of these cases.
@@ -89,8 +97,115 @@ pub enum Refusal {
     NeverFits,
     /// The router: no replica may be chosen.
     NoReplica,
-    /// The gateway: its central queue is full.
+    /// The gateway: its queue is full.
     GatewayQueue,
+    /// A replica: its queue is full.
+    ReplicaQueue,
+    /// A replica: it answered with an error.
+    ReplicaError,
+    /// The gateway: part of the load is dropped at the door.
+    LoadDropped,
+    /// The client itself: its circuit breaker is open.
+    ClientBreaker,
+    /// The client itself: it expects to be refused.
+    ClientThrottle,
+    /// The gateway: it was held there too long.
+    GatewayExpired,
+    /// The gateway: a prompt or an output budget is longer than it lets through.
+    TooLong,
+    /// The gateway: its tenant makes too many requests.
+    RateLimit,
+    /// The gateway: its tenant asks for too many tokens.
+    TokenBudget,
+    /// The gateway: it has been tried too often, or too much is tried again.
+    RetryCap,
+    /// The gateway: the servers fail too often.
+    Failing,
+    /// The gateway: its priority is negative and the fleet is full.
+    Shed,
+    /// The gateway: as much is in flight as may be.
+    Concurrency,
+    /// The gateway: as much is in flight as latency lets it.
+    Gradient,
+    /// The gateway: the fleet is too full for its class.
+    Saturated,
+    /// The gateway: the fleet has just come back.
+    Ramp,
+    /// The gateway: it waited long in a queue that does not empty.
+    Codel,
+    /// The gateway: no replica is ready, or none was for too long.
+    EmptyPool,
+    /// A replica's engine: its queue holds as many requests as it may.
+    EngineQueue,
+    /// A replica's engine: its queue holds as many tokens as it may.
+    EngineTokens,
+    /// A replica's engine: it would have waited too long.
+    EngineTooLate,
+    /// A replica's engine: it waited there too long.
+    EngineExpired,
+}
+
+/// Attempts turned away for one cause with one status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RefusalCount {
+    /// Why.
+    pub cause: Refusal,
+    /// The HTTP status.
+    pub code: u16,
+    /// How many.
+    pub attempts: u64,
+}
+
+/// Where on its way an attempt was turned away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RefusedBy {
+    /// Before it was sent.
+    Client,
+    /// In front of the router.
+    Gateway,
+    /// By the router.
+    Router,
+    /// By the replica that was chosen.
+    Replica,
+}
+
+impl Refusal {
+    /// Who it is that turns away for this reason.
+    pub fn by(self) -> RefusedBy {
+        match self {
+            Refusal::ClientBreaker | Refusal::ClientThrottle => RefusedBy::Client,
+            Refusal::NoReplica => RefusedBy::Router,
+            Refusal::NeverFits
+            | Refusal::ReplicaQueue
+            | Refusal::ReplicaError
+            | Refusal::EngineQueue
+            | Refusal::EngineTokens
+            | Refusal::EngineTooLate
+            | Refusal::EngineExpired => RefusedBy::Replica,
+            Refusal::LoadDropped
+            | Refusal::GatewayQueue
+            | Refusal::GatewayExpired
+            | Refusal::TooLong
+            | Refusal::RateLimit
+            | Refusal::TokenBudget
+            | Refusal::RetryCap
+            | Refusal::Failing
+            | Refusal::Shed
+            | Refusal::Concurrency
+            | Refusal::Gradient
+            | Refusal::Saturated
+            | Refusal::Ramp
+            | Refusal::Codel
+            | Refusal::EmptyPool => RefusedBy::Gateway,
+        }
+    }
+
+    /// It never left its client.
+    pub(crate) fn is_the_clients(self) -> bool {
+        self.by() == RefusedBy::Client
+    }
 }
 
 /// Why a replica went with work on it.
@@ -103,6 +218,8 @@ pub enum Loss {
     Probe,
     /// It crashed, or its node did.
     Crash,
+    /// The network between router and replica was split, and the connection broke.
+    Network,
 }
 
 /// How many requests came to which end so far.
@@ -118,6 +235,12 @@ pub struct Counts {
     /// Lost with their replica.
     #[serde(default)]
     pub lost: u64,
+    /// Whose last attempt took too long for its client.
+    #[serde(default)]
+    pub timed_out: u64,
+    /// Given up by their clients.
+    #[serde(default)]
+    pub abandoned: u64,
     /// Pending at the horizon (0 before it).
     pub pending: u64,
     /// Tries of all requests together.
@@ -129,8 +252,70 @@ pub struct Counts {
     pub outside: u64,
     /// Of those, sent while another try was under way.
     pub hedges: u64,
+    /// Retries that a budget or a breaker did not allow, so that their requests were given up; they are no attempts.
+    #[serde(default)]
+    pub unpaid: u64,
 }
 
+impl Counts {
+    /// Requests that have ended, one way or another.
+    pub fn ended(&self) -> u64 {
+        self.finished + self.rejected + self.lost + self.timed_out + self.abandoned
+    }
+}
+
+/// Time that replicas have spent on attempts that have ended, by what came of it. Of an engine it is what an attempt's own tokens cost, and what a
+/// step costs whatever is in it is nobody's; of a server and of a replica in ticks it is the whole time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Work {
+    /// For answers that somebody waited for.
+    pub useful: Nanos,
+    /// For nobody: too late, or another attempt was answered first.
+    pub abandoned: Nanos,
+    /// Lost with a replica.
+    pub lost: Nanos,
+}
+
+/// What became of all attempts so far. Each is counted under one of *accepted* (its replica took it in), *refused*, *withdrawn* and *vanished*, or is
+/// held by the gateway; and for its client each succeeded, failed or was of no more use, or is waited for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fates {
+    /// A replica took them in, and did not turn them away later.
+    pub accepted: u64,
+    /// Turned away, by reason.
+    pub refused: BTreeMap<Refusal, u64>,
+    /// Taken out of the gateway's queue because nobody waited any more.
+    pub withdrawn: u64,
+    /// Sent into a split network.
+    pub vanished: u64,
+    /// Sent to a managed API.
+    #[serde(default)]
+    pub outside: u64,
+    /// Answered in time.
+    pub succeeded: u64,
+    /// Answered with a refusal or an error.
+    pub failed: u64,
+    /// Not waited for any longer: too slow.
+    pub timed_out: u64,
+    /// Lost with their replica or their connection.
+    pub lost: u64,
+    /// Of no more use: another attempt was answered first, or the request was given up.
+    pub superseded: u64,
+}
+
+impl Fates {
+    /// All that were turned away.
+    pub fn refused(&self) -> u64 {
+        self.refused.values().sum()
+    }
+
+    /// Those turned away by `layer`.
+    pub fn refused_by(&self, layer: RefusedBy) -> u64 {
+        self.refused.iter().filter(|(refusal, _)| refusal.by() == layer).map(|(_, count)| count).sum()
+    }
+}
 /// One replica's totals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -145,6 +330,12 @@ pub struct ReplicaStats {
     pub fetched_tokens: u64,
     /// Virtual time spent in steps that ended.
     pub busy: Nanos,
+    /// The same, of each of its slots: of a server as many times as long as it has slots, of any other the same.
+    #[serde(default)]
+    pub worked: Nanos,
+    /// Of that, spent on turning attempts away.
+    #[serde(default)]
+    pub refusing: Nanos,
     /// Virtual time since it was created.
     pub lifetime: Nanos,
     /// Most KV blocks in use ÷ blocks (of a server: most slots busy ÷ slots).
@@ -169,6 +360,8 @@ impl ReplicaStats {
             hit_tokens: self.hit_tokens + later.hit_tokens,
             fetched_tokens: self.fetched_tokens + later.fetched_tokens,
             busy: self.busy + later.busy,
+            worked: self.worked + later.worked,
+            refusing: self.refusing + later.refusing,
             lifetime: self.lifetime + later.lifetime,
             kv_peak: self.kv_peak.max(later.kv_peak),
             steps: self.steps + later.steps,

@@ -29,6 +29,35 @@ pub(crate) trait ReplicaModel {
     /// Takes a sequence into its queue.
     fn submit(&mut self, now: Nanos, request: SequenceRequest) -> Result<(), Refusal>;
 
+    /// Its queue is full: it would turn away what is submitted.
+    fn is_full(&self) -> bool {
+        false
+    }
+
+    /// Turning somebody away takes `cost` of its time, before anything else starts.
+    fn turn_away(&mut self, now: Nanos, cost: Nanos);
+
+    /// Stops working for a sequence, waiting or running; false when it is not here, or is done. The loop has told what happened by `now`, and a step
+    /// that ends at `now` has ended. `clock`: how far its own time has come, which is earlier while it stands still.
+    fn cancel(&mut self, now: Nanos, clock: Nanos, id: SequenceId) -> bool;
+
+    /// Of its time, what it has spent on a sequence by `clock`.
+    fn spent(&self, clock: Nanos, id: SequenceId, of: &Spending) -> Nanos;
+
+    /// Whatever is under way will never be done; the time it has taken by `clock` counts as spent.
+    fn forfeit(&mut self, clock: Nanos);
+
+    /// A step within a run of equal ones ends at this very instant: the run ends with it, at an instant that has come.
+    fn ends_step(&mut self, _now: Nanos) -> bool {
+        false
+    }
+
+    /// Cuts a run of equal steps at the first end of a step not before `now`.
+    fn interrupt_run(&mut self, _now: Nanos) {}
+
+    /// It stood still for `time`: what is under way ends so much later.
+    fn stood_still(&mut self, time: Nanos);
+
     /// Starts whatever can start at `now`. The loop calls it once everything else of that instant has happened.
     fn start(&mut self, now: Nanos, max_repeat: u32);
 
@@ -89,6 +118,18 @@ pub(crate) trait ReplicaModel {
     fn stats(&self) -> ReplicaStats;
 }
 
+/// What the loop knows of a sequence whose work is to be priced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Spending {
+    pub(crate) prompt_tokens: u32,
+    /// Of those, not computed: found in the cache or fetched.
+    pub(crate) reused_tokens: u32,
+    /// Output tokens it has produced.
+    pub(crate) produced: u32,
+    /// It is done.
+    pub(crate) finished: bool,
+}
+
 /// The events of an answer that a model without steps tells all at once, at its end.
 fn tell_whole_answer(id: SequenceId, output_tokens: u32, max_tokens: u32, events: &mut Vec<EngineEvent>) {
     let reason = if output_tokens < max_tokens { FinishReason::EndOfText } else { FinishReason::Length };
@@ -124,6 +165,20 @@ pub(crate) enum Model {
 pub(crate) struct Vacant {}
 
 impl ReplicaModel for Vacant {
+    fn turn_away(&mut self, _now: Nanos, _cost: Nanos) {}
+
+    fn cancel(&mut self, _now: Nanos, _clock: Nanos, _id: SequenceId) -> bool {
+        false
+    }
+
+    fn spent(&self, _clock: Nanos, _id: SequenceId, _of: &Spending) -> Nanos {
+        Nanos::ZERO
+    }
+
+    fn forfeit(&mut self, _clock: Nanos) {}
+
+    fn stood_still(&mut self, _time: Nanos) {}
+
     fn submit(&mut self, _now: Nanos, _request: SequenceRequest) -> Result<(), Refusal> {
         unreachable!("nobody routes to a place without a replica")
     }
@@ -205,8 +260,24 @@ pub(crate) struct Replica {
     pub(crate) crashes: CrashLoop,
     /// Who asks it whether it lives.
     pub(crate) prober: Option<Prober>,
+    /// What ails it at present.
+    pub(crate) ailments: Ailments,
     /// Totals of those that lived here before.
     past: ReplicaStats,
+}
+
+/// Faults that a replica suffers from, each counted: they may overlap.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Ailments {
+    /// It is down: its process is not there.
+    pub(crate) down: u32,
+    /// It stands still: nothing moves, and nothing is lost.
+    pub(crate) frozen: u32,
+    /// Since when.
+    pub(crate) frozen_at: Nanos,
+    /// The network between it and the routers is split.
+    pub(crate) split: u32,
 }
 
 impl Replica {
@@ -235,9 +306,27 @@ impl Replica {
             boot,
             spare: false,
             crashes: CrashLoop::default(),
+            ailments: Ailments::default(),
             prober,
             past,
         })
+    }
+
+    /// New attempts may be sent to it, as far as its routers know: nobody tells them of a split network.
+    pub(crate) fn may_be_routed_to(&self) -> bool {
+        self.life.may_be_routed_to() && self.ailments.down == 0
+    }
+
+    /// It may run steps.
+    pub(crate) fn may_run(&self) -> bool {
+        self.life.may_run() && self.ailments.down == 0 && self.ailments.frozen == 0
+    }
+
+    /// Its process dies, and an empty one takes its place: whatever it had is gone.
+    pub(crate) fn die(&mut self, now: Nanos, config: &FleetConfig, index: u32, kv_changes: bool) {
+        let process = ReplicaStats { lifetime: Nanos::ZERO, ..self.present(now) };
+        self.past = self.past.and(process);
+        self.fill(config, index, kv_changes);
     }
 
     /// A new replica comes into being here, cold.

@@ -147,7 +147,7 @@ fn reset_counts_know_nothing_of_what_was_sent_before() {
 /// Readings of engines in which nothing can change are left out: a year of fifty-millisecond readings would be 630 million events.
 #[test]
 fn long_steps_are_not_read_again_and_again() {
-    let server = ServerConfig { slots: 1, service: Service::Deterministic, mean: Nanos(1_000_000 * SECOND) };
+    let server = ServerConfig::new(1, Service::Deterministic, Nanos(1_000_000 * SECOND));
     let config = FleetConfig::new(3, ReplicaConfig::Server(server));
     let sizes = MultiTenantSpec { requests: 100, ..Default::default() };
     let mut fleet = fleet(config, tenants(sizes, 5, 1.0), &PolicySpec::named("least_kv_cache"));

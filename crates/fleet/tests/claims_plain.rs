@@ -26,7 +26,7 @@ fn wait_and_sojourn(policy: &PolicySpec, replicas: u32, rho: f64, scrape: f64, s
         output_max: 1,
         ..Default::default()
     };
-    let server = ServerConfig { slots: 1, service: Service::Exponential, mean: Nanos(1_000_000_000) };
+    let server = ServerConfig::new(1, Service::Exponential, Nanos(1_000_000_000));
     let telemetry = TelemetryConfig { scrape: Nanos::from_secs(scrape), ..TelemetryConfig::default() };
     let config = FleetConfig { seed, telemetry, ..FleetConfig::new(replicas, ReplicaConfig::Server(server)) };
     let mut fleet = fleet(config, tenants(sizes, seed, rho * f64::from(replicas)), policy);

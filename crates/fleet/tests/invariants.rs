@@ -4,21 +4,16 @@
 
 mod common;
 
+use common::gateways::{gateways, queues};
 use common::*;
 use proptest::prelude::*;
-use servelab_engine::Nanos;
+use servelab_engine::{EngineConfig, Nanos, QueueConfig};
 use servelab_fleet::clients::ClientsConfig;
 use servelab_fleet::gateway::GatewayConfig;
-use servelab_fleet::{FleetConfig, Outcome, Poll};
+use servelab_fleet::record::RefusedBy;
+use servelab_fleet::{FleetConfig, Outcome, Poll, Refusal};
 use servelab_spec::experiment::{EngineSpec, MultiTenantSpec, PolicySpec};
 use std::collections::BTreeSet;
-
-fn gateway() -> impl Strategy<Value = GatewayConfig> {
-    prop_oneof![
-        Just(GatewayConfig::AcceptAll),
-        (1u32..6, 0u32..10).prop_map(|(in_flight, capacity)| GatewayConfig::CentralQueue { in_flight, capacity }),
-    ]
-}
 
 fn clients() -> impl Strategy<Value = ClientsConfig> {
     prop_oneof![
@@ -35,7 +30,8 @@ proptest! {
         seed in 0u64..1 << 53,
         replicas in 1u32..7,
         policy in any_policy(),
-        gateway in gateway(),
+        gateway in gateways(),
+        queue in queues(),
         clients in clients(),
         blocks in 4u32..60,
         max_batch in 1u32..9,
@@ -55,8 +51,8 @@ proptest! {
             ..Default::default()
         };
         let config = FleetConfig {
-            seed, gateway, clients, horizon: horizon.map(Nanos),
-            ..FleetConfig::priced(replicas, engine(spec), cost())
+            seed, gateway: gateway.clone(), clients, horizon: horizon.map(Nanos),
+            ..FleetConfig::priced(replicas, EngineConfig { queue, ..engine(spec) }, cost())
         };
         let mut fleet = fleet(config, tenants(sizes, seed, rate), &policy);
         let mut records = Vec::new();
@@ -91,6 +87,7 @@ proptest! {
         prop_assert_eq!(per_outcome(|outcome| matches!(outcome, Outcome::Rejected { .. })), counts.rejected);
         for record in &records {
             // F2.
+            prop_assert!(record.held <= record.end.since(record.arrival), "held {:?}", record);
             let order = [Some(record.arrival), record.admitted, record.first_token, Some(record.end)];
             let known: Vec<Nanos> = order.into_iter().flatten().collect();
             prop_assert!(known.is_sorted(), "{:?}", record);
@@ -101,7 +98,9 @@ proptest! {
                     prop_assert!((1..=output_max).contains(&record.output_tokens));
                 }
                 // A request that can never fit is refused at once; nobody else is called so.
-                Outcome::Rejected { code: 400, .. } => {
+                Outcome::Rejected { code: 400, cause: Refusal::TooLong } => prop_assert!(record.replica.is_none()),
+                Outcome::Rejected { code: 400, cause } => {
+                    prop_assert_eq!(cause, Refusal::NeverFits);
                     let tokens = record.prompt_tokens + output_max;
                     prop_assert!(tokens > 160 || (tokens - 1).div_ceil(16) > blocks);
                     prop_assert_eq!(record.replica.is_some(), true);
@@ -109,12 +108,19 @@ proptest! {
                         prop_assert_eq!(record.end, record.arrival);
                     }
                 }
-                Outcome::Rejected { code, .. } => {
-                    prop_assert_eq!(code, 429);
-                    prop_assert!(gateway != GatewayConfig::AcceptAll);
+                Outcome::Rejected { code, cause } => {
+                    prop_assert!(matches!(code, 429 | 503));
+                    match cause.by() {
+                        RefusedBy::Gateway => prop_assert!(gateway != GatewayConfig::AcceptAll),
+                        RefusedBy::Replica => {
+                            prop_assert!(queue != QueueConfig::default() && code == 503 && record.replica.is_some());
+                        }
+                        RefusedBy::Client | RefusedBy::Router => prop_assert!(false, "a replica is always ready"),
+                    }
                 }
                 Outcome::Pending => prop_assert!(horizon.is_some()),
                 Outcome::Lost { .. } => prop_assert!(false, "no replica went"),
+                Outcome::TimedOut | Outcome::Abandoned => prop_assert!(false, "clients wait for ever"),
             }
         }
         // Totals of replicas are those of records (of the requests that were admitted and ended or are known to have been).

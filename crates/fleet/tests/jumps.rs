@@ -4,11 +4,11 @@
 
 mod common;
 
+use common::gateways::{gateways, hurried, hurried_queue, queues};
 use common::*;
 use proptest::prelude::*;
-use servelab_engine::Nanos;
+use servelab_engine::{EngineConfig, Nanos};
 use servelab_fleet::clients::ClientsConfig;
-use servelab_fleet::gateway::GatewayConfig;
 use servelab_fleet::telemetry::Reads;
 use servelab_fleet::{FleetConfig, Poll};
 use servelab_spec::experiment::{EngineSpec, MultiTenantSpec, PolicySpec};
@@ -56,15 +56,13 @@ proptest! {
         prefix_cache: bool,
         horizon in prop::option::of(0u64..20_000_000_000),
         mut pictures in prop::collection::vec(0u64..8_000_000_000, 0..4),
-        central: bool,
+        gateway in gateways(),
+        queue in queues(),
         tiny: bool,
     ) {
         // Steps of a few nanoseconds: arrivals, retries and pictures often fall on the very instant at which a step ends.
         let scale = if tiny { 1_000_000 } else { 1 };
-        let gateway = match central {
-            true => GatewayConfig::CentralQueue { in_flight: max_batch + 1, capacity: 5 },
-            false => GatewayConfig::AcceptAll,
-        };
+        let (gateway, queue) = (hurried(gateway, scale), hurried_queue(queue, scale));
         let clients = ClientsConfig::FixedRetry { attempts: 3, pause: Nanos(300_000_000 / scale) };
         let spec = EngineSpec { blocks, max_batch, chunked_prefill: chunked, prefix_cache, token_budget: 64, ..Default::default() };
         let sizes = MultiTenantSpec {
@@ -82,7 +80,7 @@ proptest! {
         let cost = if tiny { tiny_cost() } else { cost() };
         let config = FleetConfig {
             gateway,
-            clients, seed, horizon: horizon.map(|at| Nanos(at / scale)), ..FleetConfig::priced(replicas, engine(spec), cost) };
+            clients, seed, horizon: horizon.map(|at| Nanos(at / scale)), ..FleetConfig::priced(replicas, EngineConfig { queue, ..engine(spec) }, cost) };
         let (single, _) = told(&config, &source, &policy, 1, &pictures);
         for max_repeat in [2, 7, 1 << 20] {
             let (run, _) = told(&config, &source, &policy, max_repeat, &pictures);

@@ -67,7 +67,7 @@ fn run(shape: Shape, service: Service, rho: f64, policy: &str, requests: u32, se
         output_max: 1,
         ..Default::default()
     };
-    let server = ServerConfig { slots, service, mean: MEAN };
+    let server = ServerConfig::new(slots, service, MEAN);
     let config = FleetConfig { seed, gateway, ..FleetConfig::new(replicas, ReplicaConfig::Server(server)) };
     let source = tenants(sizes, seed, rho * f64::from(replicas * slots));
     let mut fleet = fleet(config, source, &PolicySpec::named(policy));

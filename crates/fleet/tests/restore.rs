@@ -4,12 +4,13 @@
 
 mod common;
 
+use common::gateways::{gateways, queues};
 use common::*;
 use proptest::prelude::*;
 use servelab_engine::Nanos;
 use servelab_fleet::clients::ClientsConfig;
 use servelab_fleet::gateway::GatewayConfig;
-use servelab_fleet::{Fleet, FleetConfig, FleetState, RestoreError};
+use servelab_fleet::{Fleet, FleetConfig, FleetState, ReplicaConfig, RestoreError};
 use servelab_spec::experiment::{EngineSpec, MultiTenantSpec, PolicySpec};
 
 fn config(gateway: GatewayConfig, seed: u64) -> FleetConfig {
@@ -32,13 +33,16 @@ proptest! {
         seed in 0u64..1 << 53,
         policy in any_policy(),
         events in 0u32..600,
-        central: bool,
+        gateway in gateways(),
+        queue in queues(),
         store in prop::option::of(stores()),
         rate in 4.0..40.0f64,
     ) {
-        let gateway = if central { GatewayConfig::CentralQueue { in_flight: 4, capacity: 6 } } else { GatewayConfig::AcceptAll };
         let sizes = MultiTenantSpec { requests: 80, system_min: 100, system_max: 200, ..Default::default() };
-        let config = FleetConfig { store, ..config(gateway, seed) };
+        let mut config = FleetConfig { store, ..config(gateway, seed) };
+        if let ReplicaConfig::Engine { engine, .. } = &mut config.replica {
+            engine.queue = queue;
+        }
         let mut whole = fleet(config, tenants(sizes, seed, rate), &policy);
         whole.poll(Nanos::MAX, events);
         let saved = text(&whole.save());

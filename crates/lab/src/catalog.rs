@@ -2,13 +2,14 @@
 
 mod words;
 
-use crate::{costs, presets, startup};
+use crate::{costs, presets, startup, storm};
+use servelab_fleet::clients;
 use servelab_fleet::registry;
 use servelab_fleet::routing::script_reference;
 use servelab_fleet::scaling::registry as controllers;
 use servelab_spec::SCHEMA_VERSION;
 use servelab_spec::catalog::{Catalog, ParamInfo, ParamKind};
-use servelab_spec::experiment::{Contender, ControllerSpec, PolicySpec, Spec, WorkloadSpec};
+use servelab_spec::experiment::{ClientSpec, Contender, ControllerSpec, PolicySpec, Spec, WorkloadSpec};
 use servelab_spec::patch;
 use servelab_spec::validate::{SpecError, limit};
 use std::collections::BTreeMap;
@@ -19,6 +20,7 @@ pub fn catalog() -> Catalog {
         version: SCHEMA_VERSION,
         policies: registry::catalog(),
         controllers: controllers::catalog(),
+        clients: clients::registry::catalog(),
         presets: presets::all(),
         costs: costs::all(),
         startups: startup::presets::all(),
@@ -43,6 +45,7 @@ pub fn check(spec: &Spec) -> Result<(), SpecError> {
     for controller in &spec.scaling.controllers {
         controllers::build(controller)?;
     }
+    storm::clients(spec, None)?;
     costs::resolve(spec).map(|_| ())
 }
 
@@ -55,9 +58,28 @@ pub fn controller_label(controller: &ControllerSpec) -> String {
     if notes.is_empty() { info.label } else { format!("{} ({})", info.label, notes.join(", ")) }
 }
 
+/// A client policy's name for people, with the parameters that differ from its defaults.
+pub fn client_label(policy: &ClientSpec) -> String {
+    let Some(preset) = clients::presets::find(&policy.name) else {
+        return patch::clients_text(std::slice::from_ref(policy));
+    };
+    let notes = notes(&clients::registry::params(preset), &policy.params);
+    if notes.is_empty() { preset.label.into() } else { format!("{} ({})", preset.label, notes.join(", ")) }
+}
+
 /// A run's name for people: what tells it apart from the others.
 pub fn contender_label(spec: &Spec, contender: Contender) -> String {
     let policy = || policy_label(&spec.policies[contender.policy]);
+    let clients = contender.clients.map(|index| client_label(&spec.clients.policies[index]));
+    if let Some(clients) = clients {
+        let rest = Contender { clients: None, ..contender };
+        let alone = spec.policies.len() == 1 && spec.scaling.controllers.len() <= 1;
+        return match spec.clients.policies.len() {
+            _ if alone => clients,
+            1 => contender_label(spec, rest),
+            _ => format!("{}, {clients}", contender_label(spec, rest)),
+        };
+    }
     match contender.controller.map(|index| controller_label(&spec.scaling.controllers[index])) {
         None => policy(),
         Some(controller) if spec.policies.len() == 1 => controller,
@@ -187,7 +209,8 @@ mod tests {
         assert_eq!(settings.len(), listed.count(), "each once");
         let mut all: BTreeSet<String> = complete().iter().flat_map(keys).collect();
         // Lists and texts have forms of their own.
-        for key in ["policies", "scaling.controllers", "workload.curve", "workload.trace"] {
+        let contenders = ["policies", "scaling.controllers", "clients.policies"];
+        for key in contenders.into_iter().chain(["gateway.classes", "workload.curve", "workload.trace"]) {
             assert!(all.remove(key), "{key}");
         }
         all.insert("workload.kind".into());

@@ -30,12 +30,14 @@ mod ramp;
 pub mod sample;
 mod scaling;
 mod series;
+mod storm;
 pub mod svg;
 mod sweep;
 
 pub use knee::{draw as draw_knee, draw_both as draw_knees};
 pub use scaling::ScalingLane;
 pub use series::Lane;
+pub use storm::StormLane;
 pub use sweep::draw as draw_sweep;
 
 pub(crate) use axis::Unit;
@@ -46,7 +48,7 @@ use servelab_spec::validate::SpecError;
 use std::borrow::Cow;
 
 /// Ids and one-line meanings of the charts there are.
-pub const CHARTS: [(&str, &str); 5] = [
+pub const CHARTS: [(&str, &str); 7] = [
     ("ttft_over_time", "time to first token of each request by arrival, with a running median"),
     ("ttft_cdf", "share of requests whose first token came within a time"),
     ("outstanding_over_time", "requests arrived and not yet ended"),
@@ -55,6 +57,8 @@ pub const CHARTS: [(&str, &str); 5] = [
         "demand_and_capacity",
         "where replicas come and go: requests offered, requests that ready replicas can serve, and when users were late",
     ),
+    ("attempts_over_time", "where clients have rules of their own: attempts per second, first ones and repeats"),
+    ("attempts_over_time_log", "the same, powers of ten equally far apart"),
 ];
 
 /// Smallest and largest picture, pixels on a side.
@@ -78,6 +82,8 @@ pub fn draw(request: &ChartRequest, lanes: &[Lane], slo: &SloSpec) -> Result<Cha
         "outstanding_over_time" => series::outstanding_over_time(lanes),
         "reuse_over_time" => series::reuse_over_time(lanes),
         "demand_and_capacity" => scaling::demand_and_capacity(lanes),
+        "attempts_over_time" => storm::attempts_over_time(lanes, false),
+        "attempts_over_time_log" => storm::attempts_over_time(lanes, true),
         _ => {
             let ids: Vec<&str> = CHARTS.iter().map(|(id, _)| *id).collect();
             return Err(SpecError::new("chart.id", &request.id, format!("accepted are {}", ids.join(", "))));
@@ -116,6 +122,8 @@ pub(crate) struct Picture {
     pub(crate) y_at_least: f64,
     /// The y axis ends here even if points lie beyond, which then leave the picture; no end of its own when infinite.
     pub(crate) y_at_most: f64,
+    /// The y axis shows equal ratios as equal distances, from the power of ten below the smallest value above zero.
+    pub(crate) y_log: bool,
     /// The x axis where it does not start at zero; it can not be zoomed then.
     pub(crate) extent: Option<Extent>,
     pub(crate) ribbons: Vec<Ribbon>,

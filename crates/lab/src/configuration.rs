@@ -12,8 +12,11 @@
 //! | KubeAI | `Model` resource | `api/k8s/v1/model_types.go`: `loadBalancing.prefixHash` |
 //! | Ray Serve | `request_router_config` | `RequestRouterConfig`: class and keyword arguments |
 //! | AIBrix | request header | `routing-strategy` |
+//!
+//! Gateways and queues have their own table in [`gateways`].
 
 pub mod autoscalers;
+pub mod gateways;
 pub mod probes;
 mod queries;
 

@@ -183,7 +183,7 @@ fn rounded(c: Coefficients) -> Coefficients {
 /// capacity          = replicas ÷ seconds a request
 /// ```
 ///
-/// A fleet that counts ticks serves a request without reuse in its ticks of a miss.
+/// A server serves a request in its mean service time on each of its slots. A fleet that counts ticks serves a request without reuse in its ticks of a miss.
 ///
 /// It is an estimate from means, good to some ten per cent; its use is that `rate = 0.7` means much the same on any device.
 pub fn capacity_per_s(spec: &Spec, cost: &CostModel) -> f64 {
@@ -194,6 +194,9 @@ pub fn capacity_per_s(spec: &Spec, cost: &CostModel) -> f64 {
 pub fn replica_capacity_per_s(spec: &Spec, cost: &CostModel, reuse: f64) -> f64 {
     if spec.execution.mode == ExecutionMode::Tick {
         return 1.0 / (f64::from(spec.tick.miss_ticks) * spec.tick.tick_s);
+    }
+    if spec.execution.mode == ExecutionMode::Server {
+        return f64::from(spec.server.slots) / spec.server.service_s;
     }
     let mean = mean_request(&spec.workload);
     let (p, o) = (mean.prompt_tokens, mean.output_tokens);

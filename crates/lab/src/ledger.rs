@@ -22,7 +22,9 @@ pub(crate) struct Tally {
     pub(crate) finished: u64,
     pub(crate) rejected: u64,
     /// Lost with their replica, by cause.
-    pub(crate) lost: [u64; 3],
+    pub(crate) lost: [u64; 4],
+    pub(crate) timed_out: u64,
+    pub(crate) abandoned: u64,
     pub(crate) attempts: u64,
     pub(crate) good: u64,
     pub(crate) ttft_misses: u64,
@@ -36,6 +38,8 @@ pub(crate) struct Tally {
     pub(crate) itl: Sketch,
     pub(crate) e2e: Sketch,
     pub(crate) queue: Sketch,
+    /// Time held at the gateway.
+    pub(crate) held: Sketch,
 }
 
 /// What a managed API served.
@@ -68,6 +72,10 @@ pub(crate) struct Ledger {
     slo: SloSpec,
     pub(crate) all: Tally,
     pub(crate) tenants: Vec<Tally>,
+    /// Of each priority class.
+    pub(crate) classes: Vec<Tally>,
+    /// Each tenant's class.
+    class_of: Vec<usize>,
     /// Length of a bin.
     pub(crate) bin: Nanos,
     pub(crate) bins: Vec<Bin>,
@@ -85,7 +93,9 @@ impl Tally {
         Tally {
             finished: 0,
             rejected: 0,
-            lost: [0; 3],
+            lost: [0; 4],
+            timed_out: 0,
+            abandoned: 0,
             attempts: 0,
             good: 0,
             ttft_misses: 0,
@@ -98,12 +108,13 @@ impl Tally {
             itl: Sketch::fine(),
             e2e: Sketch::fine(),
             queue: Sketch::fine(),
+            held: Sketch::fine(),
         }
     }
 
     /// Requests that ended; those that are pending at the horizon have not.
     pub(crate) fn ended(&self) -> u64 {
-        self.finished + self.rejected + self.lost.iter().sum::<u64>()
+        self.finished + self.rejected + self.timed_out + self.abandoned + self.lost.iter().sum::<u64>()
     }
 
     fn take(&mut self, record: &RequestRecord, slo: &SloSpec) {
@@ -111,6 +122,7 @@ impl Tally {
         let itl = record.itl_s();
         let (late, slow) = (ttft.is_some_and(|ttft| ttft > slo.ttft_s), itl.is_some_and(|itl| itl > slo.itl_s));
         self.attempts += u64::from(record.attempts);
+        self.held.add(record.held.as_secs());
         self.output_tokens += u64::from(record.output_tokens);
         self.ttft_misses += u64::from(late);
         self.itl_misses += u64::from(slow);
@@ -133,6 +145,8 @@ impl Tally {
             }
             Outcome::Rejected { .. } => self.rejected += 1,
             Outcome::Lost { cause } => self.lost[cause_index(cause)] += 1,
+            Outcome::TimedOut => self.timed_out += 1,
+            Outcome::Abandoned => self.abandoned += 1,
             Outcome::Pending => {}
         }
     }
@@ -144,6 +158,7 @@ pub(crate) fn cause_index(cause: Loss) -> usize {
         Loss::Grace => 0,
         Loss::Probe => 1,
         Loss::Crash => 2,
+        Loss::Network => 3,
     }
 }
 
@@ -162,6 +177,8 @@ impl Ledger {
             slo,
             all: Tally::new(),
             tenants: vec![Tally::new(); tenants],
+            classes: Vec::new(),
+            class_of: Vec::new(),
             bin: bin_length(last_arrival),
             bins: Vec::new(),
             first_late: None,
@@ -171,11 +188,21 @@ impl Ledger {
         }
     }
 
+    /// With tenants in `many` priority classes.
+    pub(crate) fn classed(self, many: usize, class_of: Vec<usize>) -> Self {
+        Ledger { classes: vec![Tally::new(); many], class_of, ..self }
+    }
+
     /// Takes in a request that ended, or that is pending at the horizon.
     pub(crate) fn take(&mut self, record: &RequestRecord) {
         self.all.take(record, &self.slo);
         if let Some(tenant) = self.tenants.get_mut(record.tenant as usize) {
             tenant.take(record, &self.slo);
+        }
+        if let Some(&class) = self.class_of.get(record.tenant as usize)
+            && let Some(class) = self.classes.get_mut(class)
+        {
+            class.take(record, &self.slo);
         }
         self.last_end = self.last_end.max(record.end);
         let at = (record.arrival.0 / self.bin.0) as usize;
@@ -221,6 +248,7 @@ mod tests {
             outcome: if ttft_s.is_some() { Outcome::Finished } else { Outcome::Lost { cause: Loss::Crash } },
             attempts: 1,
             outside: false,
+            held: Nanos::ZERO,
             first_token_step: 0,
             last_step: 0,
             output: vec![],
@@ -239,8 +267,8 @@ mod tests {
         assert_eq!(ledger.late_s(), 120.0);
         assert_eq!(ledger.first_late, Some(Nanos::from_secs(70.0)));
         let (all, odd) = (&ledger.all, &ledger.tenants[1]);
-        assert_eq!((all.ended(), all.finished, all.lost, all.good, all.ttft_misses), (4, 3, [0, 0, 1], 2, 1));
-        assert_eq!((odd.ended(), odd.lost, all.output_tokens, all.cached_tokens), (2, [0, 0, 1], 44, 120));
+        assert_eq!((all.ended(), all.finished, all.lost, all.good, all.ttft_misses), (4, 3, [0, 0, 1, 0], 2, 1));
+        assert_eq!((odd.ended(), odd.lost, all.output_tokens, all.cached_tokens), (2, [0, 0, 1, 0], 44, 120));
         assert_eq!(ledger.bins.iter().map(|bin| bin.ended).collect::<Vec<_>>(), [1, 2, 0, 1]);
     }
 

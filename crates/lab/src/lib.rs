@@ -22,6 +22,7 @@
 //! | [`writing`] | one replica that writes text, step by step |
 //! | [`stats`], [`fit`], [`words`] | quantiles and intervals, least squares, numbers in words |
 
+mod admission;
 pub mod calibrate;
 pub mod catalog;
 pub mod chart;
@@ -41,6 +42,7 @@ mod situation;
 mod sketch;
 pub mod startup;
 pub mod stats;
+mod storm;
 pub mod sweep;
 pub mod traffic;
 pub mod words;

@@ -2,9 +2,11 @@
 //! beyond noise (`tests/presets.rs`). Most ask for a guess first; a judge beside the preset reads the right answer off the finished run, so
 //! that no answer stands anywhere before it.
 
+mod admission;
 mod fleets;
 mod routing;
 mod scaling;
+mod storms;
 mod workloads;
 
 use crate::catalog::policy_label;
@@ -17,6 +19,8 @@ pub fn all() -> Vec<PresetInfo> {
     let mut all = vec![multi_tenant(), book_trace(), tiny_cache(), datacenter()];
     all.splice(2..2, routing::all().into_iter().chain(workloads::all()).chain(fleets::all()));
     all.extend(scaling::all());
+    all.extend(admission::all());
+    all.extend(storms::all());
     all
 }
 
@@ -32,7 +36,9 @@ pub(crate) fn judge(name: &str) -> Option<Judge> {
         _ => routing::judge(name)
             .or_else(|| workloads::judge(name))
             .or_else(|| fleets::judge(name))
-            .or_else(|| scaling::judge(name)),
+            .or_else(|| scaling::judge(name))
+            .or_else(|| admission::judge(name))
+            .or_else(|| storms::judge(name)),
     }
 }
 

@@ -4,12 +4,15 @@
 //! report they include what is still under way. A finished request is *good* when it meets both limits; one with a single token has
 //! no gap to miss. Refused requests count as offered, so they lower the good share.
 
+mod clients;
 pub(crate) mod findings;
+mod gateway;
 mod scaling;
 mod variant;
 pub(crate) mod verdict;
 
 use crate::configuration::configuration;
+use crate::configuration::gateways::gateways;
 use crate::ledger::Tally;
 use crate::session::{Run, Session, Stage};
 use crate::stats::{max_over_mean, quantiles, ratio};
@@ -33,6 +36,7 @@ pub(crate) fn build(session: &Session) -> Report {
         workload: WorkloadReport::default(),
         cost: cost(session),
         policies: vec![],
+        configurations: gateways(spec),
         findings: vec![],
         verdict: None,
     };
@@ -64,11 +68,12 @@ fn cost(session: &Session) -> CostReport {
         None => CostReport {
             source: match (spec.execution.mode, spec.execution.cost.as_str()) {
                 (ExecutionMode::Tick, _) => "ticks".into(),
+                (ExecutionMode::Server, _) => "service times".into(),
                 (_, "custom") => "custom".into(),
                 (_, name) => format!("preset:{name}"),
             },
             device: "none (priced)".into(),
-            coefficients: if spec.execution.mode == ExecutionMode::Tick {
+            coefficients: if matches!(spec.execution.mode, ExecutionMode::Tick | ExecutionMode::Server) {
                 Coefficients::default()
             } else {
                 coefficients
@@ -137,6 +142,9 @@ fn policy_report(spec: &Spec, stage: &Stage, run: &Run, contender: Contender) ->
         label: catalog::contender_label(spec, contender),
         configuration: configuration(spec, policy),
         scaling: scaling::report(spec, run, contender),
+        clients: clients::report(spec, stage, run, contender),
+        gateway: gateway::report(spec, run, duration_s),
+        refusals: gateway::refusals(run),
         requests: RequestCounts { attempts: fleet_counts.attempts, ..numbers.requests },
         ttft_s: numbers.ttft_s,
         itl_s: numbers.itl_s,
@@ -227,6 +235,8 @@ impl Numbers {
                 rejected: tally.rejected,
                 pending: offered - tally.ended(),
                 lost,
+                timed_out: tally.timed_out,
+                abandoned: tally.abandoned,
                 attempts: tally.attempts,
             },
             ttft_s: tally.ttft.quantiles(),
@@ -246,6 +256,8 @@ impl Numbers {
         let finished = count(|outcome| *outcome == Outcome::Finished);
         let rejected = count(|outcome| matches!(outcome, Outcome::Rejected { .. }));
         let lost = count(|outcome| matches!(outcome, Outcome::Lost { .. }));
+        let timed_out = count(|outcome| *outcome == Outcome::TimedOut);
+        let abandoned = count(|outcome| *outcome == Outcome::Abandoned);
         let late = |record: &RequestRecord| record.ttft().is_some_and(|ttft| ttft.as_secs() > slo.ttft_s);
         let slow = |record: &RequestRecord| record.itl_s().is_some_and(|itl| itl > slo.itl_s);
         let good = |record: &RequestRecord| record.outcome == Outcome::Finished && !late(record) && !slow(record);
@@ -255,8 +267,10 @@ impl Numbers {
                 total: offered,
                 finished,
                 rejected,
-                pending: offered - finished - rejected - lost,
+                pending: offered - finished - rejected - lost - timed_out - abandoned,
                 lost,
+                timed_out,
+                abandoned,
                 attempts: records.iter().map(|record| u64::from(record.attempts)).sum(),
             },
             ttft_s: quantiles(records.iter().filter_map(|r| r.ttft()).map(Nanos::as_secs).collect()),

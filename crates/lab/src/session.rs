@@ -21,7 +21,7 @@ use crate::error::RunError;
 use crate::fit::Fit;
 use crate::ledger::{KEEP, Ledger};
 use crate::stats::ratio;
-use crate::{catalog, chart, costs, report, situation};
+use crate::{admission, catalog, chart, costs, report, situation, storm};
 use keyframes::Keyframes;
 use look::Look;
 use servelab_engine::cost::CostModel;
@@ -245,6 +245,7 @@ impl Session {
                     // Where too many are kept track of, single requests are not drawn.
                     spans: arrivals().zip(ends).take(if run.keeps { arrived } else { 0 }).collect(),
                     scaling: self.spec.scaling.on.then(|| self.scaling_lane(stage, run)),
+                    storm: self.spec.clients.on.then(|| self.storm_lane(stage, run)),
                 }
             })
             .collect()
@@ -271,6 +272,19 @@ impl Session {
         }
     }
 
+    fn storm_lane(&self, stage: &Stage, run: &Run) -> chart::StormLane {
+        let flow = run.fleet.flow();
+        let bin_s = flow.bin().as_secs();
+        let per_s = |count: u32| f64::from(count) / bin_s;
+        chart::StormLane {
+            bin_s,
+            attempts: flow.bins().iter().map(|bin| per_s(bin.attempts)).collect(),
+            arrivals: flow.bins().iter().map(|bin| per_s(bin.attempts - bin.repeats)).collect(),
+            capacity: costs::capacity_per_s(&self.spec, &CostModel::from_coefficients(&stage.coefficients)),
+            until_s: run.fleet.now().as_secs(),
+        }
+    }
+
     /// What steps are charged, once it is known.
     pub fn coefficients(&self) -> Option<Coefficients> {
         self.stage.as_ref().map(|stage| stage.coefficients)
@@ -289,6 +303,9 @@ impl Stage {
             ExecutionMode::Tinygpt => FleetConfig::executed(spec.replicas, engine, cost, measured),
             ExecutionMode::Priced => FleetConfig::priced(spec.replicas, engine, cost),
             ExecutionMode::Tick => FleetConfig::new(spec.replicas, ReplicaConfig::Tick(situation::tick(&spec.tick))),
+            ExecutionMode::Server => {
+                FleetConfig::new(spec.replicas, ReplicaConfig::Server(storm::server(&spec.server)))
+            }
         };
         let config = situation::apply(spec, config);
         let rate = costs::rate_per_s(spec, &cost);
@@ -314,11 +331,15 @@ impl Stage {
         };
         if let Some(scaling) = &spec.scaling.on.then_some(&spec.scaling) {
             stage.config.horizon = Some(stage.survey.last_arrival + Nanos::from_secs(scaling.patience_s));
+        } else if spec.clients.on {
+            stage.config.horizon = Some(stage.survey.last_arrival + Nanos::from_secs(spec.clients.patience_s));
         }
         for run in 0..spec.contenders().len() {
             let fleet = stage.fresh(spec, run)?;
             let (keyframes, keeps) = (Keyframes::new(spec), stage.survey.requests <= KEEP);
             let ledger = Ledger::new(spec.slo, stage.tenants.len(), stage.survey.last_arrival);
+            let (classes, class_of) = admission::classed(spec, stage.tenants.len() as u32);
+            let ledger = ledger.classed(classes, class_of);
             stage.runs.push(Run { fleet, records: vec![], keeps, ledger, over: 0, log: vec![], keyframes });
         }
         Ok(stage)
@@ -330,6 +351,9 @@ impl Stage {
         let mut config = self.config.clone();
         if let Some(scaling) = &mut config.scaling {
             scaling.controller = contender.controller.map(|index| spec.scaling.controllers[index].clone());
+        }
+        if let Some(clients) = storm::clients(spec, contender.clients)? {
+            config.clients = clients;
         }
         Ok(Fleet::new(config, self.source.clone(), &spec.policies[contender.policy])?)
     }

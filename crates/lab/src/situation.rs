@@ -1,6 +1,6 @@
 //! From a spec's sections on ticks, signals and events to the fleet's settings.
 
-use crate::costs;
+use crate::{admission, costs, storm};
 use servelab_engine::Nanos;
 use servelab_fleet::FleetConfig;
 use servelab_fleet::clients::ClientsConfig;
@@ -39,7 +39,9 @@ pub(crate) fn apply(spec: &Spec, config: FleetConfig) -> FleetConfig {
         changes.push(at(events.crash_at_s, ChangeKind::Crash { replicas: events.crash }));
     }
     let slow = (events.slow > 0).then_some(Slow { replicas: events.slow, factor: events.slow_factor });
-    let config = FleetConfig { seed: spec.seed, telemetry, store: store(spec), changes, slow, ..config };
+    let gateway = admission::gateway(spec);
+    let config = FleetConfig { seed: spec.seed, gateway, telemetry, store: store(spec), changes, slow, ..config };
+    let config = storm::faults(spec, config);
     if spec.scaling.on { scaling(spec, config) } else { config }
 }
 
@@ -65,10 +67,12 @@ fn scaling(spec: &Spec, config: FleetConfig) -> FleetConfig {
             step_us: scaling.host_step_us,
         },
     };
-    // Without a limit, what is held is only what finds no ready replica.
-    let gateway = match scaling.hold {
-        true => GatewayConfig::CentralQueue { in_flight: u32::MAX, capacity: u32::MAX },
-        false => config.gateway,
+    // Without a limit, what is held is only what finds no ready replica. A gateway of its own says itself whom it holds.
+    let gateway = match config.gateway {
+        GatewayConfig::AcceptAll if scaling.hold => {
+            GatewayConfig::CentralQueue { in_flight: u32::MAX, capacity: u32::MAX }
+        }
+        gateway => gateway,
     };
     let clients = match scaling.retry_lost {
         true => ClientsConfig::FixedRetry { attempts: 2, pause: Nanos(1) },

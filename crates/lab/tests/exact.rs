@@ -58,7 +58,12 @@ fn parts_sum_to_wholes() {
         for policy in &report.policies {
             let r = policy.requests;
             assert_eq!(r.total, report.workload.requests);
-            assert_eq!(r.finished + r.rejected + r.pending + r.lost, r.total, "{}", preset.name);
+            assert_eq!(
+                r.finished + r.rejected + r.pending + r.lost + r.timed_out + r.abandoned,
+                r.total,
+                "{}",
+                preset.name
+            );
             assert_eq!(policy.tenants.iter().map(|tenant| tenant.requests.total).sum::<u64>(), r.total);
             assert_eq!(
                 policy.tenants.iter().map(|tenant| tenant.reuse.hit_tokens).sum::<u64>(),

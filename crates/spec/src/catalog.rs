@@ -14,6 +14,9 @@ pub struct Catalog {
     pub policies: Vec<PolicyInfo>,
     /// Autoscalers, in registry order.
     pub controllers: Vec<ControllerInfo>,
+    /// Client policies, in registry order.
+    #[serde(default)]
+    pub clients: Vec<ClientInfo>,
     /// Ready-made experiments.
     pub presets: Vec<PresetInfo>,
     /// Cost models by name.
@@ -107,6 +110,21 @@ pub struct ControllerInfo {
     pub fails: String,
     /// It knows what nobody can know: a bound, not a choice.
     pub bound: bool,
+    /// Its parameters.
+    pub params: Vec<ParamInfo>,
+}
+
+/// What clients do: a policy by name.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClientInfo {
+    /// Stable snake_case name.
+    pub name: String,
+    /// Name for people.
+    pub label: String,
+    /// What it does, in a sentence.
+    pub summary: String,
+    /// Where its numbers are from.
+    pub source: String,
     /// Its parameters.
     pub params: Vec<ParamInfo>,
 }
@@ -361,6 +379,7 @@ mod tests {
             version: 1,
             policies,
             controllers: vec![],
+            clients: vec![],
             presets: vec![],
             costs: vec![cost],
             startups: vec![],

@@ -192,6 +192,7 @@ mod tests {
             workload: WorkloadReport::default(),
             cost: CostReport::default(),
             policies: vec![policy("round_robin"), policy("prefix_affinity")],
+            configurations: Vec::new(),
             findings: Vec::new(),
             verdict: None,
         };

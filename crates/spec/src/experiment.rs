@@ -3,7 +3,10 @@
 //! Durations are seconds and rates are per second in specs and reports (`_s`, `_per_s`); the core counts
 //! integer nanoseconds.
 
+mod classes;
+mod clients;
 mod demand;
+mod gateway;
 mod generated;
 mod overflow;
 mod scaling;
@@ -12,7 +15,10 @@ mod store;
 mod trace;
 mod workload;
 
+pub use classes::{ClassSpec, MAX_CLASSES, parse_classes};
+pub use clients::{ClientSpec, ClientsSpec, FaultsSpec, Pace, Remedy, ServerSpec, ServiceLaw};
 pub use demand::{Curve, DemandSpec};
+pub use gateway::{DetectorKind, GatewaySpec, GradientKind, OrderKind, RefuseWith, RetryAfterKind, ShedKind};
 pub use generated::{ArrivalLaw, GeneratedSpec, LengthLaw};
 pub use overflow::OverflowSpec;
 pub use scaling::{ControllerSpec, ScalingSpec, Victim};
@@ -44,12 +50,20 @@ pub struct Spec {
     pub engine: EngineSpec,
     /// One replica of a run in ticks; every replica is alike.
     pub tick: TickSpec,
+    /// One replica of a run of servers; every replica is alike.
+    pub server: ServerSpec,
     /// How signals reach the routers.
     pub routing: RoutingSpec,
+    /// What stands in front of the routers.
+    pub gateway: GatewaySpec,
     /// A store of KV blocks behind the replicas.
     pub store: StoreSpec,
     /// What happens to the fleet on the way.
     pub events: EventsSpec,
+    /// Who sends requests, and what they do when one fails.
+    pub clients: ClientsSpec,
+    /// What goes wrong for a while, and what is done about it.
+    pub faults: FaultsSpec,
     /// Who decides how many replicas there are, and how replicas come and go.
     pub scaling: ScalingSpec,
     /// How new replicas start, and who asks whether they are ready.
@@ -75,9 +89,13 @@ impl Default for Spec {
             workload: WorkloadSpec::default(),
             engine: EngineSpec::default(),
             tick: TickSpec::default(),
+            server: ServerSpec::default(),
             routing: RoutingSpec::default(),
+            gateway: GatewaySpec::default(),
             store: StoreSpec::default(),
             events: EventsSpec::default(),
+            clients: ClientsSpec::default(),
+            faults: FaultsSpec::default(),
             scaling: ScalingSpec::default(),
             startup: StartupSpec::default(),
             slo: SloSpec::default(),
@@ -86,26 +104,33 @@ impl Default for Spec {
     }
 }
 
-/// One run of an experiment: which of its policies, and which of its controllers if it has any.
+/// One run of an experiment: which of its policies, and which of its controllers and client policies if it has any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Contender {
     /// Index in [`Spec::policies`].
     pub policy: usize,
     /// Index in [`ScalingSpec::controllers`].
     pub controller: Option<usize>,
+    /// Index in [`ClientsSpec::policies`]; `None` as well when they act together.
+    pub clients: Option<usize>,
 }
 
 impl Spec {
-    /// The runs of this experiment, in order: every policy, with every controller where there are any.
+    /// The runs of this experiment, in order: every policy, with every controller where there are any, with every client policy where there are any.
     pub fn contenders(&self) -> Vec<Contender> {
-        let controllers = if self.scaling.on { self.scaling.controllers.len() } else { 0 };
-        let of = |policy| -> Vec<Contender> {
-            match controllers {
-                0 => vec![Contender { policy, controller: None }],
-                many => (0..many).map(|index| Contender { policy, controller: Some(index) }).collect(),
+        // A list of nothing is one run without any.
+        let each =
+            |many: usize| -> Vec<Option<usize>> { if many == 0 { vec![None] } else { (0..many).map(Some).collect() } };
+        let controllers = each(if self.scaling.on { self.scaling.controllers.len() } else { 0 });
+        let compared = self.clients.on && !self.clients.together;
+        let clients = each(if compared { self.clients.policies.len() } else { 0 });
+        let mut contenders = Vec::new();
+        for policy in 0..self.policies.len() {
+            for &controller in &controllers {
+                contenders.extend(clients.iter().map(|&clients| Contender { policy, controller, clients }));
             }
-        };
-        (0..self.policies.len()).flat_map(of).collect()
+        }
+        contenders
     }
 }
 
@@ -173,6 +198,16 @@ pub struct EngineSpec {
     pub adapter_blocks: u32,
     /// Time to load an adapter, seconds, charged to the step that needs it.
     pub adapter_load_s: f64,
+    /// Most requests that wait at a replica; 0: any.
+    pub max_queued: u32,
+    /// Running requests count towards that, as in vLLM.
+    pub queued_count_running: bool,
+    /// Most prompt tokens of a replica's requests without a first token; 0: any.
+    pub max_queued_tokens: u32,
+    /// Longest wait at a replica before the first admission, seconds; 0: any.
+    pub queue_ttl_s: f64,
+    /// Longest wait at a replica that may be predicted, seconds; 0: any.
+    pub max_wait_s: f64,
 }
 
 impl Default for EngineSpec {
@@ -190,6 +225,11 @@ impl Default for EngineSpec {
             adapter_slots: 0,
             adapter_blocks: 8,
             adapter_load_s: 0.1,
+            max_queued: 0,
+            queued_count_running: false,
+            max_queued_tokens: 0,
+            queue_ttl_s: 0.0,
+            max_wait_s: 0.0,
         }
     }
 }
@@ -347,6 +387,8 @@ pub enum ExecutionMode {
     Tinygpt,
     /// No steps at all: replicas that remember a few prefixes and count ticks, for teaching.
     Tick,
+    /// No steps either: replicas that are queueing stations with drawn service times, for storms and checks against theory.
+    Server,
 }
 
 /// Coefficients of `step = a + b·uncached prefill tokens + c·Σ(new token × its context)

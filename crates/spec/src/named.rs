@@ -4,7 +4,7 @@
 //! [`crate::base64url`], so that an address needs not escape it twice.
 
 use crate::base64url;
-use crate::experiment::{ControllerSpec, PolicySpec, Spec};
+use crate::experiment::{ClientSpec, ControllerSpec, PolicySpec, Spec};
 use crate::validate::SpecError;
 use std::collections::BTreeMap;
 
@@ -25,6 +25,12 @@ pub fn policy_text(policy: &PolicySpec) -> String {
 /// Controllers as people type them: `kubernetes_hpa(target=5),keda`.
 pub fn controllers_text(controllers: &[ControllerSpec]) -> String {
     let texts: Vec<String> = controllers.iter().map(|of| named_text(&of.name, &of.params, None)).collect();
+    texts.join(",")
+}
+
+/// Client policies as people type them: `openai_sdk(attempts=5),full_jitter`.
+pub fn clients_text(policies: &[ClientSpec]) -> String {
+    let texts: Vec<String> = policies.iter().map(|of| named_text(&of.name, &of.params, None)).collect();
     texts.join(",")
 }
 
@@ -57,6 +63,19 @@ pub fn parse_controllers(text: &str) -> Result<Vec<ControllerSpec>, SpecError> {
     let list =
         parse(text, "scaling.controllers", "accepted is a list like kubernetes_hpa(target=5),keda, or none", false)?;
     Ok(list.into_iter().map(|(name, params, _)| ControllerSpec { name, params }).collect())
+}
+
+/// Reads a list of client policies as [`clients_text`] writes it; nothing at all is an empty list.
+///
+/// # Errors
+/// Anything else, saying what the form is.
+pub fn parse_clients(text: &str) -> Result<Vec<ClientSpec>, SpecError> {
+    if text.trim().is_empty() || text.trim() == "none" {
+        return Ok(vec![]);
+    }
+    let form = "accepted is a list like openai_sdk(attempts=5),full_jitter, or none";
+    let list = parse(text, "clients.policies", form, false)?;
+    Ok(list.into_iter().map(|(name, params, _)| ClientSpec { name, params }).collect())
 }
 
 type Named = (String, BTreeMap<String, f64>, Option<String>);

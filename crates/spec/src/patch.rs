@@ -11,8 +11,10 @@
 use crate::SCHEMA_VERSION;
 use crate::catalog::PresetInfo;
 use crate::experiment::{Coefficients, Spec, WorkloadSpec};
+pub use crate::named::{
+    clients_text, controllers_text, parse_clients, parse_controllers, parse_policies, policies_text, policy_text,
+};
 use crate::named::{clip, number, quote};
-pub use crate::named::{controllers_text, parse_controllers, parse_policies, policies_text, policy_text};
 use crate::validate::{self, SpecError};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -49,6 +51,11 @@ pub fn set(spec: &Spec, key: &str, text: &str) -> Result<Spec, SpecError> {
             changed.scaling.controllers = parse_controllers(text)?;
             return Ok(changed);
         }
+        "clients.policies" => {
+            let mut changed = spec.clone();
+            changed.clients.policies = parse_clients(text)?;
+            return Ok(changed);
+        }
         "workload.kind" => {
             let mut changed = spec.clone();
             if text != spec.workload.kind() {
@@ -74,6 +81,11 @@ pub fn set(spec: &Spec, key: &str, text: &str) -> Result<Spec, SpecError> {
         changed.scaling.controllers[param.0].params.insert(param.1, value);
         return Ok(changed);
     }
+    if let Some((index, param)) = listed_param(key, "clients.policies.", changed.clients.policies.len(), spec)? {
+        let value = number(key, text)?;
+        changed.clients.policies[index].params.insert(param, value);
+        return Ok(changed);
+    }
     if let Some(param) = policy_param(key, &changed)? {
         let value = number(key, text)?;
         changed.policies[param.0].params.insert(param.1, value);
@@ -87,6 +99,9 @@ pub fn set(spec: &Spec, key: &str, text: &str) -> Result<Spec, SpecError> {
     }
     let changed: Spec =
         serde_json::from_value(json).map_err(|error| SpecError::new(key, quote(text), accepted_by(&error)))?;
+    if key == "gateway.classes" {
+        changed.gateway.class_list()?;
+    }
     if key == "workload.curve" {
         match &changed.workload {
             WorkloadSpec::Demand(demand) => demand.points().map(drop)?,
@@ -121,7 +136,7 @@ pub fn diff(base: &Spec, spec: &Spec) -> Vec<(String, String)> {
     out
 }
 
-/// Every setting of a spec with its value as text, in the order of the fields. Policies are one entry, and so are controllers.
+/// Every setting of a spec with its value as text, in the order of the fields. Policies are one entry, and so are controllers and client policies.
 pub fn entries(spec: &Spec) -> Vec<(String, String)> {
     let mut out = Vec::new();
     if let Ok(Value::Object(fields)) = to_json(spec) {
@@ -131,6 +146,10 @@ pub fn entries(spec: &Spec) -> Vec<(String, String)> {
                 "policies" => out.push((name.clone(), policies_text(&spec.policies))),
                 "scaling" => {
                     out.push(("scaling.controllers".into(), controllers_text(&spec.scaling.controllers)));
+                    leaves(name, value, &mut out);
+                }
+                "clients" => {
+                    out.push(("clients.policies".into(), clients_text(&spec.clients.policies)));
                     leaves(name, value, &mut out);
                 }
                 _ => leaves(name, value, &mut out),
@@ -317,7 +336,7 @@ fn unknown_key(key: &str, spec: &Spec) -> SpecError {
         .filter(|known| known.split_once('.').is_some_and(|(start, _)| start == group))
         .collect();
     let known = if inside.is_empty() {
-        "accepted are seed, replicas, policies and what lies under workload, engine, tick, routing, events, scaling, startup, slo and execution".to_owned()
+        "accepted are seed, replicas, policies and what lies under workload, engine, tick, server, routing, gateway, store, events, clients, faults, scaling, startup, slo and execution".to_owned()
     } else {
         format!("accepted are {}", inside.join(", "))
     };

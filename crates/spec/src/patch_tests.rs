@@ -163,13 +163,14 @@ prop_compose! {
     fn engines()(
         block_tokens in 1u32..64, blocks in 1u32..4096, max_batch in 1u32..64, extra in 0u32..4096,
         max_context in 1000u32..100_000, switches in any::<[bool; 3]>(), watermark in 0.0..0.5f64,
-        adapters in (0u32..64, 0u32..9, 0.0..9.0f64),
+        adapters in (0u32..64, 0u32..9, 0.0..9.0f64), queue in (0u32..99, any::<bool>(), 0u32..9999, 0.0..9.0f64, 0.0..9.0f64),
     ) -> EngineSpec {
         EngineSpec {
             block_tokens, blocks, max_batch, token_budget: max_batch + extra, max_context,
             chunked_prefill: switches[0], one_prefill: switches[1], prefix_cache: switches[2], watermark,
             // What the slots take must leave something of the pool.
             adapter_slots: adapters.0, adapter_blocks: adapters.1.min((blocks - 1) / adapters.0.max(1)), adapter_load_s: adapters.2,
+            max_queued: queue.0, queued_count_running: queue.1, max_queued_tokens: queue.2, queue_ttl_s: queue.3, max_wait_s: queue.4,
         }
     }
 }
@@ -186,8 +187,8 @@ prop_compose! {
         let (output_min, output_max) = (low, low + u32::from(widths[2]) / 2);
         match WorkloadSpec::KINDS[kind] {
             "multi_tenant" => WorkloadSpec::MultiTenant(MultiTenantSpec {
-                requests, tenants, skew, adapters: few, system_min, system_max, user_min, user_max, output_min, output_max,
-                rate, rate_unit,
+                requests, tenants, skew, noisy: 1.0 + seconds, adapters: few, system_min, system_max, user_min, user_max,
+                output_min, output_max, rate, rate_unit,
             }),
             "sessions" => WorkloadSpec::Sessions(SessionsSpec {
                 requests, tenants, skew, turns_min: 1, turns_max: few, think_s: seconds, answer_s: seconds / 8.0,

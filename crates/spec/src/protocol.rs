@@ -381,6 +381,9 @@ pub struct Chart {
     pub x_log: bool,
     /// Range of the y axis.
     pub y: (f64, f64),
+    /// The y axis shows equal ratios as equal distances; what is below its range stands at its foot.
+    #[serde(default)]
+    pub y_log: bool,
     /// Label of the x axis with unit.
     pub x_label: String,
     /// Label of the y axis with unit.

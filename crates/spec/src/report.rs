@@ -1,5 +1,9 @@
 //! What a run says. Field names are the JSON's names and are stable within a schema version.
 
+mod gateway;
+
+pub use gateway::{ClassReport, GatewayReport, RefusalReport};
+
 use crate::experiment::{Coefficients, Spec};
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +22,9 @@ pub struct Report {
     pub cost: CostReport,
     /// One entry per policy, in the spec's order.
     pub policies: Vec<PolicyReport>,
+    /// Gateway and queues as settings of real ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub configurations: Vec<Configuration>,
     /// What happened, in two or three sentences computed from this run.
     pub findings: Vec<String>,
     /// Which option of the preset's guess this run bears out; absent when the preset asks nothing, the run was stopped, or the
@@ -113,6 +120,15 @@ pub struct PolicyReport {
     /// How replicas came and went, where they do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scaling: Option<ScalingReport>,
+    /// What clients did, and what became of their attempts; absent where they have no rules of their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clients: Option<ClientsReport>,
+    /// What the gateway did, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gateway: Option<GatewayReport>,
+    /// Attempts that were turned away, by cause.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refusals: Vec<RefusalReport>,
     /// How requests ended.
     pub requests: RequestCounts,
     /// Time to first token, seconds.
@@ -253,6 +269,73 @@ pub struct Configuration {
     pub text: String,
 }
 
+/// What clients did, and what it cost.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ClientsReport {
+    /// Registry name of the client policy; empty when several act together, or none.
+    pub policy: String,
+    /// Name for people.
+    pub label: String,
+    /// Attempts ÷ requests.
+    pub amplification: f64,
+    /// Attempts after a failed one.
+    pub retries: u64,
+    /// Attempts beside one that was under way.
+    pub hedges: u64,
+    /// Retries that a budget or a breaker did not allow.
+    pub unpaid: u64,
+    /// What became of attempts on the server's side.
+    pub attempts: AttemptsReport,
+    /// Where the capacity of replicas went, as shares of it.
+    pub capacity: CapacityShares,
+    /// Most attempts in a second (or in one bin of the chart, if that is longer), a second.
+    pub peak_per_s: f64,
+    /// The same as a multiple of what the fleet can serve.
+    pub peak: f64,
+    /// When the last request was answered, seconds; absent when somebody was not.
+    pub all_served_s: Option<f64>,
+    /// Requests that were given up.
+    pub gave_up: u64,
+    /// Requests whose clients still wait where the run ends.
+    pub waiting: u64,
+}
+
+/// What became of attempts; the parts sum to the attempts made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AttemptsReport {
+    /// A replica took them in.
+    pub accepted: u64,
+    /// Never sent: the client's own breaker or throttle held them back.
+    pub refused_by_client: u64,
+    /// Turned away in front of the router.
+    pub refused_by_gateway: u64,
+    /// Turned away by the router: no replica was there.
+    pub refused_by_router: u64,
+    /// Turned away by the replica that was chosen.
+    pub refused_by_replica: u64,
+    /// Taken out of the gateway's queue because nobody waited any more.
+    pub withdrawn: u64,
+    /// Sent into a split network.
+    pub vanished: u64,
+    /// Held by the gateway where the run ends.
+    pub held: u64,
+}
+
+/// Shares of the capacity of all replicas; they sum to 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CapacityShares {
+    /// For answers that somebody waited for.
+    pub useful: f64,
+    /// For attempts that nobody waited for, or that were lost.
+    pub wasted: f64,
+    /// For turning attempts away.
+    pub refusing: f64,
+    /// For attempts that have not ended.
+    pub unfinished: f64,
+    /// For nothing.
+    pub idle: f64,
+}
+
 /// How requests ended; the parts sum to `total`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestCounts {
@@ -260,13 +343,19 @@ pub struct RequestCounts {
     pub total: u64,
     /// Finished.
     pub finished: u64,
-    /// Refused, because they can never fit or by the gateway.
+    /// Refused: by the gateway, a router or a replica.
     pub rejected: u64,
     /// Still under way at the horizon.
     pub pending: u64,
     /// Lost with their replica.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub lost: u64,
+    /// Whose last attempt took too long for their clients.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub timed_out: u64,
+    /// Given up by their clients, whose time for all attempts together was over.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub abandoned: u64,
     /// Tries of all requests together.
     pub attempts: u64,
 }

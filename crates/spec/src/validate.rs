@@ -4,6 +4,8 @@
 //! read them there. They are wide: they keep a run from exhausting memory or time, not from being foolish. Whether a policy or
 //! a cost model *exists* is for the registries to say (the lab checks it): this crate knows none.
 
+mod clients;
+mod gateway;
 mod scaling;
 mod startup;
 mod store;
@@ -75,7 +77,9 @@ const fn real(key: &'static str, min: f64, max: f64, unit: &'static str) -> Limi
 }
 
 /// Limits of every number of a spec but policy parameters (their registry entries hold those).
-pub const LIMITS: &[Limit] = &joined::<{ GENERAL.len() + startup::LIMITS.len() }>(&[GENERAL, startup::LIMITS]);
+pub const LIMITS: &[Limit] = &joined::<
+    { GENERAL.len() + gateway::LIMITS.len() + startup::LIMITS.len() + clients::LIMITS.len() },
+>(&[GENERAL, gateway::LIMITS, startup::LIMITS, clients::LIMITS]);
 
 /// Tables one after the other, `N` limits in all.
 const fn joined<const N: usize>(tables: &[&[Limit]]) -> [Limit; N] {
@@ -98,6 +102,7 @@ const GENERAL: &[Limit] = &[
     whole("workload.requests", 1, 1_000_000, ""),
     whole("workload.tenants", 1, 1000, ""),
     real("workload.skew", 0.0, 5.0, ""),
+    real("workload.noisy", 0.01, 1000.0, "×"),
     whole("workload.adapters", 0, 1000, ""),
     whole("workload.turns_min", 1, 100, "turns"),
     whole("workload.turns_max", 1, 100, "turns"),
@@ -242,7 +247,9 @@ impl Spec {
         self.check_engine()?;
         self.check_events()?;
         scaling::check(self)?;
+        clients::check(self)?;
         store::check(self)?;
+        gateway::check(self)?;
         self.check_execution()
     }
 

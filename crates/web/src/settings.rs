@@ -1,8 +1,10 @@
 //! Reading and setting one value of the draft as a number, the way the catalog describes it: switches are 0 and 1,
 //! choices the index of the option.
 
+mod gateway;
+
 use servelab_spec::catalog::{ParamInfo, ParamKind};
-use servelab_spec::experiment::{ArrivalLaw, LengthLaw, StartupSpec, WorkloadSpec};
+use servelab_spec::experiment::{ArrivalLaw, FaultsSpec, LengthLaw, Pace, Remedy, StartupSpec, WorkloadSpec};
 use servelab_spec::{Spec, SpecError, patch};
 
 /// The present value of a setting; absent when the spec has no such key (a rate on a fixed trace).
@@ -38,6 +40,13 @@ pub(crate) fn matters(spec: &Spec, key: &str) -> bool {
             spec.scaling.on && spec.scaling.overflow.on
         }
         _ if key.starts_with("scaling.") => spec.scaling.on,
+        _ if key.starts_with("gateway.") => gateway::matters(&spec.gateway, key),
+        "engine.queued_count_running" => spec.engine.max_queued > 0,
+        "clients.on" => true,
+        "clients.users" => spec.clients.on && spec.clients.pace == Pace::Closed,
+        "clients.think_s" => spec.clients.on && spec.clients.pace != Pace::Open,
+        _ if key.starts_with("clients.") => spec.clients.on,
+        _ if key.starts_with("faults.") => fault_matters(&spec.faults, key),
         _ if key.starts_with("startup.") => startup_matters(&spec.startup, key),
         _ => workload_matters(&spec.workload, key),
     }
@@ -56,6 +65,20 @@ fn workload_matters(workload: &WorkloadSpec, key: &str) -> bool {
             of.lengths == LengthLaw::Lognormal
         }
         (WorkloadSpec::Generated(of), "workload.output_cv") => of.lengths == LengthLaw::Lognormal,
+        _ => true,
+    }
+}
+
+/// The same for faults: when and for how long only of those that happen.
+fn fault_matters(faults: &FaultsSpec, key: &str) -> bool {
+    match key {
+        "faults.down_at_s" | "faults.down_s" | "faults.down_loses" => faults.down > 0,
+        "faults.split_at_s" | "faults.split_s" => faults.split > 0,
+        "faults.stale_at_s" | "faults.stale_s" => faults.stale,
+        "faults.errors_at_s" | "faults.errors_s" => faults.errors > 0.0,
+        "faults.poison_request" | "faults.poison_restart_s" => faults.poison,
+        "faults.remedy_at_s" => faults.remedy != Remedy::None,
+        "faults.remedy_share" => faults.remedy == Remedy::DropLoad,
         _ => true,
     }
 }

@@ -13,7 +13,7 @@ use crate::views::Sort;
 use crate::write::Write;
 use leptos::prelude::*;
 use servelab_spec::catalog::{Catalog, ParamInfo, PresetInfo};
-use servelab_spec::experiment::ControllerSpec;
+use servelab_spec::experiment::{ClientSpec, ControllerSpec};
 use servelab_spec::frame::Frame;
 use servelab_spec::protocol::{Chart, DeviceReport, RequestStory};
 use servelab_spec::validate::{MAX_POLICIES, SpecError};
@@ -22,8 +22,18 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// The charts, by the ids of the protocol, in the order they are shown.
-pub(crate) const CHARTS: [&str; 5] =
-    [SCALING_CHART, "ttft_over_time", "outstanding_over_time", "reuse_over_time", "ttft_cdf"];
+pub(crate) const CHARTS: [&str; 7] = [
+    STORM_CHARTS[0],
+    STORM_CHARTS[1],
+    SCALING_CHART,
+    "ttft_over_time",
+    "outstanding_over_time",
+    "reuse_over_time",
+    "ttft_cdf",
+];
+
+/// The ones that are there only where clients have rules of their own.
+pub(crate) const STORM_CHARTS: [&str; 2] = ["attempts_over_time", "attempts_over_time_log"];
 
 /// The one that is there only where replicas come and go.
 pub(crate) const SCALING_CHART: &str = "demand_and_capacity";
@@ -350,6 +360,14 @@ impl App {
         let contenders = spec.contenders();
         let Some(run) = contenders.get(policy as usize) else { return String::new() };
         let label = || spec.policies.get(run.policy).map(|chosen| self.label_of(chosen)).unwrap_or_default();
+        if let Some(client) = run.clients.and_then(|index| spec.clients.policies.get(index)) {
+            let alone = spec.policies.len() == 1 && spec.scaling.controllers.len() <= 1;
+            return if alone {
+                self.client_label(client)
+            } else {
+                format!("{}, {}", label(), self.client_label(client))
+            };
+        }
         let Some(controller) = run.controller.and_then(|index| spec.scaling.controllers.get(index)) else {
             return label();
         };
@@ -365,6 +383,20 @@ impl App {
         let Some(spec) = self.run.spec.get() else { return String::new() };
         let run = spec.contenders().get(policy as usize).copied();
         run.and_then(|run| spec.policies.get(run.policy)).map(|chosen| self.label_of(chosen)).unwrap_or_default()
+    }
+
+    /// A client policy's name for people, with what it was given.
+    pub(crate) fn client_label(&self, policy: &ClientSpec) -> String {
+        self.catalog.with(|catalog| {
+            let info = catalog.as_ref().and_then(|c| c.clients.iter().find(|info| info.name == policy.name));
+            let Some(info) = info else { return policy.name.clone() };
+            let given = |param: &ParamInfo| {
+                let value = policy.params.get(&param.name).filter(|value| **value != param.default)?;
+                Some(crate::text::param_note(param, *value))
+            };
+            let notes: Vec<String> = info.params.iter().filter_map(given).collect();
+            if notes.is_empty() { info.label.clone() } else { format!("{} ({})", info.label, notes.join(", ")) }
+        })
     }
 
     /// A controller's name for people, with what it was given.

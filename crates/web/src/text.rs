@@ -5,7 +5,9 @@ macro_rules! texts {
     ($($name:ident = $text:expr;)*) => { $(pub(crate) const $name: &str = $text;)* };
 }
 
+mod clients;
 mod cold;
+mod gateway;
 mod results;
 mod scaling;
 mod stage;
@@ -13,7 +15,9 @@ mod study;
 mod traffic;
 mod write;
 
+pub(crate) use clients::*;
 pub(crate) use cold::*;
+pub(crate) use gateway::*;
 pub(crate) use results::*;
 pub(crate) use scaling::*;
 pub(crate) use stage::*;
@@ -129,6 +133,7 @@ texts! {
     MODE = "Steps are";
     MODE_PRICED = "priced, no model";
     MODE_TICK = "ticks: a few prefixes a replica";
+    MODE_SERVER = "servers: drawn service times";
     MODE_AUTO = "TinyGPT, fastest device";
     MODE_CPU = "TinyGPT on the CPU";
     MODE_GPU = "TinyGPT on WebGPU";
@@ -373,13 +378,14 @@ pub(crate) fn mode_help(mode: &str, webgpu: bool) -> String {
         "tick" => {
             "No model and no blocks: a replica remembers a few prefixes, and a request takes one tick if its prefix is among them, two if not."
         }
+        "server" => "No model and no blocks: a replica is a queueing station with slots and drawn service times.",
         "cpu" => "A real transformer, with random weights, computes every step on the CPU. A run takes a minute or so.",
         "webgpu" => {
             "A real transformer, with random weights, computes every step on the GPU. Its worker is about 2 MB."
         }
         _ => "A real transformer, with random weights, computes every step on whichever device is the faster one here.",
     };
-    if webgpu || matches!(mode, "priced" | "tick" | "cpu") {
+    if webgpu || matches!(mode, "priced" | "tick" | "server" | "cpu") {
         words.to_owned()
     } else {
         format!("{words} {NO_WEBGPU} The CPU takes over.")

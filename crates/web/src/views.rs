@@ -2,8 +2,8 @@
 
 mod chart;
 mod charts;
+mod classes;
 mod cold;
-mod controllers;
 mod controls;
 mod curve;
 mod devices;
@@ -12,6 +12,7 @@ mod foresight;
 mod header;
 mod icons;
 mod legend;
+mod named;
 mod param;
 mod playbar;
 mod policies;

@@ -143,10 +143,15 @@ pub(crate) struct Popularity {
 impl Popularity {
     /// `many` ranks, `share ∝ 1 ÷ rank^skew`.
     pub(crate) fn new(many: u32, skew: f64) -> Self {
+        Popularity::noisy(many, skew, 1.0)
+    }
+
+    /// The same with the first rank's share `noisy` times as large before all are made to sum to 1.
+    pub(crate) fn noisy(many: u32, skew: f64, noisy: f64) -> Self {
         let mut sum = 0.0;
         let mut sums: Box<[f64]> = (1..=many)
             .map(|rank| {
-                sum += libm::pow(f64::from(rank), -skew);
+                sum += libm::pow(f64::from(rank), -skew) * if rank == 1 { noisy } else { 1.0 };
                 sum
             })
             .collect();

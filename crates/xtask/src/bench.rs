@@ -27,10 +27,11 @@ pub(crate) struct Args {
 }
 
 /// The examples that measure on the host: crate and example.
-const EXAMPLES: [(&str, &str); 5] = [
+const EXAMPLES: [(&str, &str); 6] = [
     ("engine", "engine_bench"),
     ("fleet", "fleet_bench"),
     ("fleet", "fleet_scale"),
+    ("fleet", "retry_storm"),
     ("lab", "lab_speed"),
     ("tinygpt", "model_bench"),
 ];

@@ -32,6 +32,7 @@ pub fn configs(materialise: bool) -> impl Strategy<Value = EngineConfig> {
         adapter_slots: 0,
         kv_changes: false,
         write_through: false,
+        queue: Default::default(),
     })
 }
 

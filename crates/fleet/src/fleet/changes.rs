@@ -35,12 +35,24 @@ impl FleetConfig {
         {
             return Err(SpecError::new("slow.factor", factor, "use a factor above 0, at most 1000000"));
         }
+        self.clients.crowd().validate()?;
+        self.faults.iter().try_for_each(|fault| fault.validate(ever))?;
+        for change in &self.changes {
+            match change.what {
+                ChangeKind::DropLoad { share } if !(0.0..=1.0).contains(&share) => {
+                    return Err(SpecError::new("changes.share", share, "use 0 (none) to 1 (all)"));
+                }
+                ChangeKind::Budgets { budget } => budget.validate("changes.budget")?,
+                _ => {}
+            }
+        }
         if let Some(store) = &self.store {
             store.validate(&self.replica)?;
         }
         if let Some(overflow) = &self.overflow {
             overflow.validate()?;
         }
+        self.gateway.validate()?;
         self.telemetry.validate()
     }
 
@@ -84,6 +96,12 @@ impl Fleet {
             }
             ChangeKind::Deploy => self.deploy(),
             ChangeKind::Crash { replicas } => self.crash(replicas),
+            ChangeKind::Cancel => {
+                self.core.clients.crowd.cancels = true;
+                self.cancel_abandoned();
+            }
+            ChangeKind::DropLoad { share } => self.core.dropping = share,
+            ChangeKind::Budgets { budget } => self.core.clients.set_budget(budget),
             ChangeKind::ResetCounts => self.core.routers.iter_mut().for_each(|router| router.reset()),
         }
     }
@@ -127,6 +145,7 @@ impl Fleet {
     pub(super) fn replicas_changed(&mut self) {
         self.scratch = dispatch::Scratch::new(&self.core);
         self.policies.replicas_changed(self.scratch.ready());
+        self.gateway_pool_changed();
     }
 
     /// What all lifetimes must sum to, from the configuration and from when replicas went.

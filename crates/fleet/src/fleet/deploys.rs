@@ -22,7 +22,7 @@ impl Fleet {
 
     /// Replaces the next one of a deploy, if enough others are ready.
     pub(super) fn deploy_on(&mut self) {
-        let ready = self.core.replicas.iter().filter(|replica| replica.life.may_be_routed_to()).count() as u32;
+        let ready = self.core.replicas.iter().filter(|replica| replica.may_be_routed_to()).count() as u32;
         let core = &mut self.core;
         let (Some(scaler), Some(scaling)) = (&mut core.scaler, &core.config.scaling) else { return };
         while let Some(&old) = scaler.deploy.last() {
@@ -41,7 +41,7 @@ impl Fleet {
 
     /// As many of the replicas in rotation as `many` crash, and their nodes with them.
     pub(super) fn crash(&mut self, many: u32) {
-        let ready = (0u32..).zip(&self.core.replicas).filter(|(_, replica)| replica.life.may_be_routed_to());
+        let ready = (0u32..).zip(&self.core.replicas).filter(|(_, replica)| replica.may_be_routed_to());
         let victims: Vec<u32> = ready.map(|(index, _)| index).take(many as usize).collect();
         victims.into_iter().for_each(|index| self.remove(index, Some(Loss::Crash), true));
     }

@@ -1,12 +1,12 @@
 //! The way of a request: client, gateway, router, replica, and back.
 
+use super::admission::engine_refusal;
 use super::decisions::DecisionRecord;
-use super::flights::{Attempt, InFlight, Routed};
+use super::flights::{Attempt, InFlight, Routed, Where};
 use super::routers::router_of;
 use super::timers::Timer;
 use super::{Core, Fleet};
-use crate::clients::{After, Cause, Failure};
-use crate::gateway::{Gateway, Verdict};
+use crate::clients::Failure;
 use crate::record::{Outcome, Refusal, RequestRecord};
 use crate::routing::{Choice, RequestView, RouteContext, Signals};
 use crate::telemetry::{LocalSignals, Reads};
@@ -14,12 +14,15 @@ use servelab_engine::{EngineEvent, Nanos, SequenceId};
 use servelab_spec::protocol::Offer;
 use servelab_workload::Request;
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
-/// Refused by a replica: it can never fit there.
-const NEVER_FITS: u16 = 400;
 /// No replica may be routed to.
 const NO_REPLICA: u16 = 503;
+/// A replica's queue is full.
+const REPLICA_FULL: u16 = 503;
+/// A replica answers with an error.
+const REPLICA_ERROR: u16 = 500;
+/// Load is dropped at the door.
+const SHED: u16 = 503;
 
 /// Buffers of a decision, reused from one to the next.
 pub(super) struct Scratch {
@@ -33,7 +36,7 @@ pub(super) struct Scratch {
 
 impl Scratch {
     pub(super) fn new(core: &Core) -> Self {
-        let ready = (0u32..).zip(&core.replicas).filter(|(_, replica)| replica.life.may_be_routed_to());
+        let ready = (0u32..).zip(&core.replicas).filter(|(_, replica)| replica.may_be_routed_to());
         Scratch {
             ready: ready.map(|(index, _)| index).collect(),
             candidates: Vec::new(),
@@ -78,7 +81,7 @@ fn offers(core: &Core, candidates: &[u32], request: &Request) -> Vec<Offer> {
             tokens: 0,
         })
         .collect();
-    for (_, attempt) in core.flights.attempts.iter() {
+    for (_, attempt) in core.flights.attempts.iter().filter(|(_, attempt)| attempt.was_sent()) {
         if let Some(flight) = core.flights.requests.get(attempt.request) {
             offers[attempt.replica as usize].tokens += budget(&flight.request) - u64::from(attempt.produced);
         }
@@ -90,73 +93,77 @@ fn offers(core: &Core, candidates: &[u32], request: &Request) -> Vec<Offer> {
 }
 
 impl Fleet {
-    /// A request arrives.
-    pub(super) fn arrive(&mut self, request: Request) {
-        self.core.counts.arrived += 1;
-        let place = self.core.flights.requests.insert(InFlight { request, attempts: 0, outside: None });
-        self.attempt(place);
-    }
-
-    /// The client of the request at `place` tries it, for the first time or again.
-    pub(super) fn attempt(&mut self, place: u32) {
-        let Some(flight) = self.core.flights.requests.get_mut(place) else { return };
-        flight.attempts += 1;
-        self.core.counts.attempts += 1;
-        self.core.counts.retries += u64::from(flight.attempts > 1);
+    /// The attempt at `place` reaches the gateway, or a managed API in its place.
+    pub(super) fn offer(&mut self, place: u32) {
         if self.overflows(place) {
             return;
         }
-        let room = self.has_room();
-        match self.core.gateway.decide(place, room) {
-            Verdict::Accept => self.dispatch(place),
-            Verdict::Queue => {}
-            Verdict::Reject { code, cause, retry_after } => {
-                self.failed(place, None, Failure { code, retry_after, cause: Cause::Refused(cause) })
-            }
+        if self.sheds(place) {
+            return self.refuse(place, Failure::refused(SHED, Refusal::LoadDropped));
         }
+        self.ask_gateway(place);
     }
 
-    /// Some replica may take one more.
-    fn has_room(&self) -> bool {
-        let limit = self.core.gateway.in_flight_limit();
-        if limit == u32::MAX {
-            return !self.scratch.ready.is_empty();
-        }
-        self.scratch.ready.iter().any(|&index| self.core.in_flight[index as usize] < limit)
-    }
-
-    /// Routes the request at `place` and hands it to the replica chosen.
-    fn dispatch(&mut self, place: u32) {
-        let Some(flight) = self.core.flights.requests.get(place) else { return };
-        let (index, number) = (flight.request.index, flight.attempts);
+    /// Routes the attempt at `place` and hands it to the replica chosen.
+    pub(super) fn dispatch(&mut self, place: u32) {
+        let Some(attempt) = self.core.flights.attempts.get(place) else { return };
+        let (request, number) = (attempt.request, attempt.number);
+        let Some(index) = self.core.flights.of(place).map(|flight| flight.request.index) else { return };
         let router = router_of(&self.routing, index, number, self.core.config.telemetry.routers);
         let Some(choice) = self.choose(place, router) else {
-            return self.failed(place, None, Failure::refused(NO_REPLICA, Refusal::NoReplica));
+            self.not_sent(place);
+            return self.refuse(place, Failure::refused(NO_REPLICA, Refusal::NoReplica));
         };
+        let errs = self.replica_errs(index, number);
         let Fleet { core, policies, .. } = self;
+        Fleet::left_gateway(core, place);
         let counts = &mut core.routers[router as usize];
         let (replica, expected_hit) = (choice.replica, choice.expected_hit);
         let routed = Routed { router, counts: counts.resets, life: counts.restarts, expected_hit };
-        let id = core.flights.attempt(place, replica, number, routed);
-        let Some(flight) = core.flights.requests.get(place) else { return };
+        let id = core.flights.send(core.now, place, replica, routed);
+        let Some(flight) = core.flights.requests.get(request) else { return };
         let target = &mut core.replicas[replica as usize];
-        if target.model.get_mut().submit(core.now, flight.request.sequence(id)).is_err() {
-            let attempt = core.flights.end(id);
-            return self.failed(place, attempt.as_ref(), Failure::refused(NEVER_FITS, Refusal::NeverFits));
+        let refused = if target.ailments.split > 0 {
+            core.fates.vanished += 1;
+            None
+        } else if errs {
+            Some(Failure::refused(REPLICA_ERROR, Refusal::ReplicaError))
+        } else if target.model.get().is_full() {
+            Some(Failure::refused(REPLICA_FULL, Refusal::ReplicaQueue))
+        } else if let Err(refusal) = target.model.get_mut().submit(core.now, flight.request.sequence(id)) {
+            Some(engine_refusal(refusal))
+        } else {
+            core.fates.accepted += 1;
+            None
+        };
+        if let Some(failure) = refused {
+            target.model.get_mut().turn_away(core.now, core.config.reject_cost);
+            if let Some(attempt) = core.flights.attempts.get(place) {
+                Fleet::tell_gateway(&mut core.gateway, core.now, &flight.request, attempt, false);
+            }
+            self.stirred.push(replica);
+            self.refresh(replica);
+            return self.refuse(place, failure);
+        }
+        if target.ailments.split > 0
+            && let Some(attempt) = core.flights.attempts.get_mut(place)
+        {
+            attempt.at = Where::Nowhere;
         }
         target.assignments += 1;
         core.in_flight[replica as usize] += 1;
+        let Some(flight) = core.flights.requests.get(request) else { return };
         counts.signals[replica as usize].send(flight.request.prompt.len, budget(&flight.request), expected_hit);
         policies.each[router as usize].dispatched(core.now, &view(&flight.request, number), replica);
         self.ask_store(replica, id);
         self.stirred.push(replica);
         self.refresh(replica);
-        if self.reads.has(Reads::POLLED) {
+        if self.reads.has(Reads::POLLED) || self.core.gateway.reads_metrics() {
             self.wake_scrapes();
         }
     }
 
-    /// Lets a router choose a replica for the request at `place`; `None` when there is none to choose.
+    /// Lets a router choose a replica for the attempt at `place`; `None` when there is none to choose.
     fn choose(&mut self, place: u32, router: u32) -> Option<Choice> {
         let limit = self.core.gateway.in_flight_limit();
         // Without a limit everybody ready may be chosen, and the list stands as it is.
@@ -169,7 +176,7 @@ impl Fleet {
             return None;
         }
         if self.reads.has(Reads::POLLED) {
-            if self.core.config.telemetry.scrape == Nanos::ZERO {
+            if self.core.config.telemetry.scrape == Nanos::ZERO && self.core.stale == 0 {
                 self.read_metrics();
             }
             self.date_metrics();
@@ -181,8 +188,8 @@ impl Fleet {
         if let Some(index) = &mut core.index {
             index.receive(core.now);
         }
-        let flight = core.flights.requests.get(place)?;
-        let request = view(&flight.request, flight.attempts);
+        let flight = core.flights.of(place)?;
+        let request = view(&flight.request, core.flights.attempts.get(place)?.number);
         let signals = Signals {
             local: if reads.has(Reads::LOCAL) { &scratch.local } else { &[] },
             polled: if reads.has(Reads::POLLED) { &core.polled } else { &[] },
@@ -246,28 +253,6 @@ impl Fleet {
         }));
     }
 
-    /// A try of the request at `place` failed: its client tries again or gives up.
-    pub(super) fn failed(&mut self, place: u32, attempt: Option<&Attempt>, failure: Failure) {
-        let Some(flight) = self.core.flights.requests.get(place) else { return };
-        match self.core.config.clients.after(self.core.now, flight.attempts, failure) {
-            After::RetryAt(at) => self.core.timers.insert(at, Timer::Retry(place)),
-            After::GiveUp => {
-                let Some(flight) = self.core.flights.requests.remove(place) else { return };
-                let outcome = match failure.cause {
-                    Cause::Lost(cause) => {
-                        self.core.counts.lost += 1;
-                        Outcome::Lost { cause }
-                    }
-                    Cause::Refused(cause) => {
-                        self.core.counts.rejected += 1;
-                        Outcome::Rejected { code: failure.code, cause }
-                    }
-                };
-                self.core.ended.push(record(&flight, attempt, self.core.now, outcome));
-            }
-        }
-    }
-
     /// A replica's step is over.
     pub(super) fn step_end(&mut self, index: u32) {
         let model = self.core.replicas[index as usize].model.get_mut();
@@ -298,6 +283,10 @@ impl Fleet {
                     attempt.admitted = Some(at);
                     attempt.cached_tokens = cached_tokens;
                     attempt.fetched_tokens = fetched_tokens;
+                    let request = attempt.request;
+                    if let Some(fault) = self.poisonous(request) {
+                        self.core.timers.insert(self.core.now, Timer::Poison { replica: index, fault });
+                    }
                 }
             }
             EngineEvent::FirstToken { id } => {
@@ -328,15 +317,34 @@ impl Fleet {
                 }
             }
             EngineEvent::Finished { id, .. } => self.finished(index, step, id),
+            EngineEvent::Expired { id } => self.expired_at(index, id),
             EngineEvent::Preempted { .. } | EngineEvent::Evicted { .. } => {}
         }
     }
 
-    /// An attempt delivered all its output, and with it its request has ended.
+    /// An attempt delivered all its output, and with it its request has ended, if its client still waited.
     fn finished(&mut self, index: u32, step: u64, id: SequenceId) {
+        let Some(place) = self.core.flights.place(id) else { return };
+        let Some(attempt) = self.core.flights.attempts.get(place) else { return };
+        let (request, waited) = (attempt.request, attempt.waited);
+        let spent = self.spent(attempt, true);
+        let poisonous = self.poisonous(request).is_some();
         let core = &mut self.core;
-        let Some(attempt) = core.flights.end(id) else { return };
-        let Some(flight) = core.flights.requests.remove(attempt.request) else { return };
+        let split = core.replicas[index as usize].ailments.split > 0;
+        let bin = core.flow.at(core.now);
+        if poisonous || split {
+            // No answer comes of it: its replica is about to crash, or the answer does not get through.
+            if let Some(attempt) = core.flights.attempts.get_mut(place) {
+                attempt.at = Where::Nowhere;
+            }
+            *(if poisonous { &mut core.work.lost } else { &mut core.work.abandoned }) += spent;
+            bin.wasted += spent;
+            return;
+        }
+        *(if waited { &mut bin.useful } else { &mut bin.wasted }) += spent;
+        *(if waited { &mut core.work.useful } else { &mut core.work.abandoned }) += spent;
+        let Some(attempt) = core.flights.end(place) else { return };
+        let Some(flight) = core.flights.requests.get(request) else { return };
         core.in_flight[index as usize] -= 1;
         let counts = &mut core.routers[attempt.routed.router as usize];
         let known = attempt.routed.life == counts.restarts;
@@ -344,54 +352,49 @@ impl Fleet {
             let left = budget(&flight.request) - u64::from(attempt.produced);
             counts.signals[index as usize].end(flight.request.prompt.len, left);
         }
-        core.counts.finished += 1;
-        let record = RequestRecord {
-            last_step: step,
-            output: core.replicas[index as usize].model.get().output(id).to_vec(),
-            ..record(&flight, Some(&attempt), core.now, Outcome::Finished)
-        };
-        debug_assert!(
-            record.admitted.is_some_and(|at| record.arrival <= at)
-                && record.admitted <= record.first_token
-                && record.first_token.is_some_and(|at| at <= record.end)
-                && record.output_tokens >= 1
-                && record.output_tokens <= flight.request.max_tokens
-                && record.cached_tokens + record.fetched_tokens < record.prompt_tokens,
-            "F2 life cycle: {record:?}"
-        );
-        core.ended.push(record);
         if known {
             let policy = &mut self.policies.each[attempt.routed.router as usize];
             policy.ended(core.now, &view(&flight.request, attempt.number), index);
+        }
+        Fleet::tell_gateway(&mut core.gateway, core.now, &flight.request, &attempt, true);
+        if waited {
+            let record = RequestRecord {
+                last_step: step,
+                output: core.replicas[index as usize].model.get().output(id).to_vec(),
+                ..record(flight, Some(&attempt), core.now, Outcome::Finished)
+            };
+            debug_assert!(
+                record.admitted.is_some_and(|at| record.arrival <= at)
+                    && record.admitted <= record.first_token
+                    && record.first_token.is_some_and(|at| at <= record.end)
+                    && record.output_tokens >= 1
+                    && record.output_tokens <= flight.request.max_tokens
+                    && record.cached_tokens + record.fetched_tokens < record.prompt_tokens,
+                "F2 life cycle: {record:?}"
+            );
+            core.fates.succeeded += 1;
+            core.clients.ended(flight.whose);
+            core.clients.succeeded(core.now, flight.whose);
+            self.stop_all(request, true);
+            self.end(request, record);
+        } else {
+            core.flights.close(request);
+        }
+        if known {
             self.heed(attempt.routed.router);
         }
         self.leave_if_done(index);
     }
 
-    /// Lets through what the gateway holds, as far as there is room.
-    pub(super) fn release(&mut self) {
-        while self.core.gateway.held() > 0 && self.has_room() {
-            match self.core.gateway.release() {
-                Some(place) => self.dispatch(place),
-                None => return,
-            }
-        }
-    }
-
     /// Records everything in flight at the horizon as pending, in order of request. It stays where it is, so that the last picture shows it.
     pub(super) fn pend(&mut self) {
         let Core { flights, replicas, now, counts, ended, .. } = &mut self.core;
-        // The latest attempt of a request speaks for it.
-        let mut latest: BTreeMap<u32, &Attempt> = BTreeMap::new();
-        for (_, attempt) in flights.attempts.iter() {
-            let known = latest.entry(attempt.request).or_insert(attempt);
-            if attempt.id > known.id {
-                *known = attempt;
-            }
-        }
-        let mut records: Vec<RequestRecord> = (flights.requests.iter())
+        // The latest attempt of a request that was sent speaks for it.
+        let open = flights.requests.iter().filter(|(_, flight)| !flight.settled);
+        let mut records: Vec<RequestRecord> = open
             .map(|(place, flight)| {
-                let attempt = latest.get(&place).copied();
+                let attempts = flights.attempts_of(place).filter_map(|at| flights.attempts.get(at));
+                let attempt = attempts.filter(|attempt| attempt.was_sent()).max_by_key(|attempt| attempt.id);
                 let output = attempt.map_or(Vec::new(), |attempt| {
                     replicas[attempt.replica as usize].model.get().output(attempt.id).to_vec()
                 });
@@ -410,7 +413,7 @@ pub(super) fn record(flight: &InFlight, attempt: Option<&Attempt>, end: Nanos, o
     RequestRecord {
         index: request.index,
         tenant: request.tenant,
-        replica: attempt.map(|attempt| attempt.replica),
+        replica: attempt.filter(|attempt| attempt.was_sent()).map(|attempt| attempt.replica),
         arrival: request.arrival,
         admitted: attempt.and_then(|attempt| attempt.admitted),
         first_token: attempt.and_then(|attempt| attempt.first_token),
@@ -422,6 +425,7 @@ pub(super) fn record(flight: &InFlight, attempt: Option<&Attempt>, end: Nanos, o
         outcome,
         attempts: flight.attempts,
         outside: false,
+        held: flight.held,
         first_token_step: attempt.map_or(0, |attempt| attempt.first_token_step),
         last_step: 0,
         output: Vec::new(),

@@ -29,7 +29,7 @@ impl Fleet {
     fn held_by_store(&mut self, replica: u32, id: SequenceId) -> Option<u32> {
         let Core { store, replicas, flights, config, .. } = &mut self.core;
         let store = store.as_mut().filter(|store| store.is_read())?;
-        if !replicas[replica as usize].life.may_run() {
+        if !replicas[replica as usize].may_run() {
             return None;
         }
         let prompt = &flights.requests.get(flights.by_id(id)?.request)?.request.prompt;

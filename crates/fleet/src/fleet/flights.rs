@@ -1,15 +1,22 @@
 //! Requests and attempts in flight.
 //!
-//! A request is here from its arrival to its end, an attempt from dispatch to end. A sequence's name in its engine carries the
-//! attempt's place, so that an event finds its attempt without a search, and a serial number, so that no name comes twice.
+//! A request is here from its arrival until it has ended and the last of its attempts as well: what nobody waits for any more may still cost
+//! a replica its time. An attempt is here from when it is sent until it has ended at the server. Whoever holds an attempt knows it by its
+//! place; a sequence's name in its engine carries that place, so that an event finds its attempt without a search, and a serial number, so that
+//! no name comes twice.
 
 use super::slab::Slab;
+use super::timers::TimerKey;
+use crate::clients::crowd::Whose;
 use serde::{Deserialize, Serialize};
 use servelab_engine::{Nanos, SequenceId};
 use servelab_workload::Request;
 
 /// Bits of a name that hold the place: 16 million attempts may be in flight at once, 10¹² be made in all.
 const PLACE_BITS: u32 = 24;
+
+/// No place.
+pub(crate) const NOWHERE: u32 = u32::MAX;
 
 /// A request between arrival and end.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -18,23 +25,101 @@ pub(crate) struct InFlight {
     pub(crate) request: Request,
     /// Tries so far.
     pub(crate) attempts: u32,
-    /// When it was sent to a managed API, if it was.
+    /// Of those, hedges.
+    pub(crate) hedges: u32,
+    /// Who sent it.
+    pub(crate) whose: Whose,
+    /// The user of a closed loop who sent it, else [`NOWHERE`].
+    pub(crate) user: u32,
+    /// Place of its newest attempt, from which the others hang; [`NOWHERE`] without one.
+    pub(crate) newest: u32,
+    /// Attempts that its client waits for.
+    pub(crate) waited: u32,
+    /// Its end has been told; attempts that nobody waits for are left.
+    pub(crate) settled: bool,
+    /// It is counted among its process's retries.
+    pub(crate) retrying: bool,
+    /// Failures since the backoff last began.
+    pub(crate) failures: u32,
+    /// The latest wait before a retry.
+    pub(crate) waited_for: Option<Nanos>,
+    /// When it is tried again; [`Nanos::MAX`]: nobody wants to.
+    pub(crate) retry_at: Nanos,
+    /// When it is hedged; [`Nanos::MAX`]: never.
+    pub(crate) hedge_at: Nanos,
+    /// When its client gives it up; [`Nanos::MAX`]: never.
+    pub(crate) deadline: Nanos,
+    /// The timer of its client.
+    pub(crate) timer: Option<TimerKey>,
+    /// How long attempts of it were held at the gateway, those that are still held left out.
     #[serde(default)]
-    pub(crate) outside: Option<Nanos>,
+    pub(crate) held: Nanos,
 }
 
-/// A try of a request on a replica.
+impl InFlight {
+    pub(crate) fn new(request: Request, whose: Whose, user: u32, deadline: Nanos) -> Self {
+        InFlight {
+            request,
+            attempts: 0,
+            hedges: 0,
+            whose,
+            user,
+            newest: NOWHERE,
+            waited: 0,
+            settled: false,
+            retrying: false,
+            failures: 0,
+            waited_for: None,
+            retry_at: Nanos::MAX,
+            hedge_at: Nanos::MAX,
+            deadline,
+            timer: None,
+            held: Nanos::ZERO,
+        }
+    }
+}
+
+/// Where an attempt is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Where {
+    /// On its way to the router; the gateway may hold it.
+    Gateway,
+    /// At the replica it was sent to.
+    Replica,
+    /// With a managed API.
+    Outside,
+    /// Neither it nor its answer gets through, while its router believes it at the replica.
+    Nowhere,
+}
+
+/// A try of a request.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Attempt {
+    /// Its name at the replica; none before it is sent there.
     pub(crate) id: SequenceId,
     /// Place of its request.
     pub(crate) request: u32,
+    /// The attempt of the same request before it, of those that are here.
+    older: u32,
+    pub(crate) at: Where,
+    /// Where it was sent; [`NOWHERE`] before that.
     pub(crate) replica: u32,
     /// What its router knew.
     pub(crate) routed: Routed,
     /// Which try it is, from 1.
     pub(crate) number: u32,
+    /// Its client waits for it.
+    pub(crate) waited: bool,
+    /// Until when.
+    pub(crate) timeout: Nanos,
+    /// When it came to the gateway.
+    #[serde(default)]
+    pub(crate) asked: Nanos,
+    /// When it was sent to its replica.
+    #[serde(default)]
+    pub(crate) sent: Nanos,
     pub(crate) admitted: Option<Nanos>,
     pub(crate) cached_tokens: u32,
     #[serde(default)]
@@ -43,6 +128,13 @@ pub(crate) struct Attempt {
     pub(crate) first_token_step: u64,
     /// Tokens that events told of.
     pub(crate) produced: u32,
+}
+
+impl Attempt {
+    /// It is counted as in flight on its replica.
+    pub(crate) fn was_sent(&self) -> bool {
+        matches!(self.at, Where::Replica | Where::Nowhere)
+    }
 }
 
 /// Who routed an attempt, and what it is counted under there.
@@ -64,19 +156,34 @@ pub(crate) struct Routed {
 pub(crate) struct Flights {
     pub(crate) requests: Slab<InFlight>,
     pub(crate) attempts: Slab<Attempt>,
+    /// Requests that have not ended.
+    pub(crate) open: u64,
     /// Attempts ever sent to a replica.
     serial: u64,
 }
 
 impl Flights {
-    /// A new attempt of the request at `request`. Its place is in its name.
-    pub(crate) fn attempt(&mut self, request: u32, replica: u32, number: u32, routed: Routed) -> SequenceId {
+    /// A request arrives.
+    pub(crate) fn open(&mut self, flight: InFlight) -> u32 {
+        self.open += 1;
+        self.requests.insert(flight)
+    }
+
+    /// A new attempt of the request at `request`, which its client waits for until `timeout`. Answers with its place.
+    pub(crate) fn begin(&mut self, request: u32, timeout: Nanos) -> Option<u32> {
+        let flight = self.requests.get_mut(request)?;
         let place = self.attempts.insert(Attempt {
-            id: SequenceId(0),
+            id: SequenceId(u64::MAX),
             request,
-            replica,
-            routed,
-            number,
+            older: flight.newest,
+            at: Where::Gateway,
+            replica: NOWHERE,
+            routed: Routed::default(),
+            number: flight.attempts,
+            waited: true,
+            timeout,
+            asked: Nanos::ZERO,
+            sent: Nanos::ZERO,
             admitted: None,
             cached_tokens: 0,
             fetched_tokens: 0,
@@ -85,10 +192,28 @@ impl Flights {
             produced: 0,
         });
         debug_assert!(place < 1 << PLACE_BITS, "too many attempts in flight");
+        flight.newest = place;
+        flight.waited += 1;
+        Some(place)
+    }
+
+    /// The attempt at `place` is sent to `replica`, under the name that this answers with.
+    pub(crate) fn send(&mut self, now: Nanos, place: u32, replica: u32, routed: Routed) -> SequenceId {
         let id = SequenceId(self.serial << PLACE_BITS | u64::from(place));
         self.serial += 1;
         if let Some(attempt) = self.attempts.get_mut(place) {
-            attempt.id = id;
+            (attempt.id, attempt.replica, attempt.routed, attempt.at) = (id, replica, routed, Where::Replica);
+            attempt.sent = now;
+        }
+        id
+    }
+
+    /// The attempt at `place` goes to a managed API, under the name that this answers with.
+    pub(crate) fn send_out(&mut self, place: u32, now: Nanos) -> SequenceId {
+        let id = SequenceId(self.serial << PLACE_BITS | u64::from(place));
+        self.serial += 1;
+        if let Some(attempt) = self.attempts.get_mut(place) {
+            (attempt.id, attempt.at, attempt.admitted) = (id, Where::Outside, Some(now));
         }
         id
     }
@@ -98,23 +223,69 @@ impl Flights {
         self.serial
     }
 
-    fn place(id: SequenceId) -> u32 {
-        (id.0 & ((1 << PLACE_BITS) - 1)) as u32
+    /// Where the attempt of that name is, if it is in flight.
+    pub(crate) fn place(&self, id: SequenceId) -> Option<u32> {
+        let place = (id.0 & ((1 << PLACE_BITS) - 1)) as u32;
+        self.attempts.get(place).filter(|attempt| attempt.id == id).map(|_| place)
     }
 
     /// The attempt of that name, if it is in flight.
     pub(crate) fn by_id(&self, id: SequenceId) -> Option<&Attempt> {
-        self.attempts.get(Self::place(id)).filter(|attempt| attempt.id == id)
+        self.attempts.get(self.place(id)?)
     }
 
     /// The same, to change.
     pub(crate) fn by_id_mut(&mut self, id: SequenceId) -> Option<&mut Attempt> {
-        self.attempts.get_mut(Self::place(id)).filter(|attempt| attempt.id == id)
+        self.attempts.get_mut(self.place(id)?)
     }
 
-    /// Ends the attempt of that name.
-    pub(crate) fn end(&mut self, id: SequenceId) -> Option<Attempt> {
-        self.by_id(id)?;
-        self.attempts.remove(Self::place(id))
+    /// The request of the attempt at `place`.
+    pub(crate) fn of(&self, place: u32) -> Option<&InFlight> {
+        self.requests.get(self.attempts.get(place)?.request)
+    }
+
+    /// Places of the attempts of the request at `request`, newest first.
+    pub(crate) fn attempts_of(&self, request: u32) -> impl Iterator<Item = u32> + '_ {
+        let mut at = self.requests.get(request).map_or(NOWHERE, |flight| flight.newest);
+        std::iter::from_fn(move || {
+            let place = at;
+            at = self.attempts.get(place)?.older;
+            Some(place)
+        })
+    }
+
+    /// How long attempts of the request at `request` have been held at the gateway by `now`.
+    pub(crate) fn held_until(&self, request: u32, now: Nanos) -> Nanos {
+        let before = self.requests.get(request).map_or(Nanos::ZERO, |flight| flight.held);
+        let attempts = self.attempts_of(request).filter_map(|at| self.attempts.get(at));
+        let still = attempts.filter(|attempt| attempt.at == Where::Gateway);
+        still.fold(before, |sum, attempt| sum + now.since(attempt.asked))
+    }
+
+    /// Ends the attempt at `place`. Its request stays.
+    pub(crate) fn end(&mut self, place: u32) -> Option<Attempt> {
+        let ended = self.attempts.remove(place)?;
+        let flight = self.requests.get_mut(ended.request)?;
+        flight.waited -= u32::from(ended.waited);
+        if flight.newest == place {
+            flight.newest = ended.older;
+        } else {
+            let mut at = flight.newest;
+            while let Some(newer) = self.attempts.get_mut(at) {
+                if newer.older == place {
+                    newer.older = ended.older;
+                    break;
+                }
+                at = newer.older;
+            }
+        }
+        Some(ended)
+    }
+
+    /// Removes the request at `place` if it has ended and nothing of it is left.
+    pub(crate) fn close(&mut self, place: u32) {
+        if self.requests.get(place).is_some_and(|flight| flight.settled && flight.newest == NOWHERE) {
+            self.requests.remove(place);
+        }
     }
 }

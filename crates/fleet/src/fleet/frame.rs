@@ -15,7 +15,7 @@ impl Fleet {
     /// The fleet as it stands. Runs of equal steps are split at the present instant, so that blocks and tokens are those of this very
     /// step; nothing that happens later changes by that.
     pub fn frame(&mut self, policy: u32) -> Frame {
-        self.split_runs();
+        self.show_runs();
         let core = &self.core;
         let mut decisions: Vec<Decision> = (core.decisions.newest().take(DECISIONS))
             .map(|decision| Decision {
@@ -78,7 +78,7 @@ fn picture(replica: &Replica, flights: &Flights, now: Nanos) -> ReplicaFrame {
             let job = |(id, prompt_tokens, max_tokens)| Pill { prompt_tokens, max_tokens, ..known(id, flights) };
             ReplicaFrame {
                 waiting: server.waiting().take(WAITING).map(job).collect(),
-                waiting_total: server.waiting().len() as u32,
+                waiting_total: server.queued(),
                 running: server.serving().map(job).collect(),
                 ..frame
             }

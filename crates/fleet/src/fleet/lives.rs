@@ -1,17 +1,17 @@
 //! Replicas come and go: created, started stage by stage, ready, drained, killed.
 
+use super::Fleet;
 use super::timers::Timer;
-use super::{Fleet, dispatch};
-use crate::clients::{Cause, Failure};
+use crate::clients::Failure;
 use crate::record::Loss;
 use crate::replica::Boot;
 use crate::scaling::Life;
 use crate::startup::{ProbeStep, Prober, Stage, StageWork, Verdict};
-use servelab_engine::{Nanos, SequenceId};
+use servelab_engine::Nanos;
 use servelab_spec::frame::ReplicaState;
 
 /// What a client sees when the replica that served it goes.
-const BAD_GATEWAY: u16 = 502;
+pub(super) const BAD_GATEWAY: u16 = 502;
 
 impl Fleet {
     /// A place for one more replica: one that was never used, else the one that is empty for the longest time. So a router that remembers a replica's
@@ -263,8 +263,8 @@ impl Fleet {
 
     /// A replica goes, now, and takes with it what it has. `nodes_lost`: its nodes go too.
     pub(super) fn remove(&mut self, index: u32, cause: Option<Loss>, nodes_lost: bool) {
-        let routed = self.core.replicas[index as usize].life.may_be_routed_to();
-        self.lose_attempts(index, cause.unwrap_or(Loss::Crash));
+        let routed = self.core.replicas[index as usize].may_be_routed_to();
+        self.lose_attempts(index, Failure::lost(BAD_GATEWAY, cause.unwrap_or(Loss::Crash)));
         let core = &mut self.core;
         let (Some(scaler), Some(scaling)) = (&mut core.scaler, &core.config.scaling) else { return };
         let replica = &mut core.replicas[index as usize];
@@ -295,8 +295,8 @@ impl Fleet {
 
     /// A container is killed and started again in its place, after a while if that happens often: image and node are there, all else is done once more.
     pub(super) fn restart(&mut self, index: u32, cause: Loss) {
-        let routed = self.core.replicas[index as usize].life.may_be_routed_to();
-        self.lose_attempts(index, cause);
+        let routed = self.core.replicas[index as usize].may_be_routed_to();
+        self.lose_attempts(index, Failure::lost(BAD_GATEWAY, cause));
         let core = &mut self.core;
         let (Some(scaler), Some(scaling)) = (&mut core.scaler, &core.config.scaling) else { return };
         let replica = &mut core.replicas[index as usize];
@@ -333,40 +333,6 @@ impl Fleet {
         if of.number() == life && of.is_there() && !of.is_draining() {
             self.stage_reached(index);
             self.start_stage(index);
-        }
-    }
-
-    /// Everything that is at a replica fails.
-    fn lose_attempts(&mut self, index: u32, cause: Loss) {
-        if self.core.in_flight[index as usize] == 0 {
-            return;
-        }
-        self.split_run(index);
-        let attempts = self.core.flights.attempts.iter().filter(|(_, attempt)| attempt.replica == index);
-        let mut ids: Vec<SequenceId> = attempts.map(|(_, attempt)| attempt.id).collect();
-        ids.sort_unstable();
-        for id in ids {
-            let core = &mut self.core;
-            let Some(attempt) = core.flights.end(id) else { continue };
-            let Some(flight) = core.flights.requests.get(attempt.request) else { continue };
-            core.in_flight[index as usize] -= 1;
-            let router = attempt.routed.router;
-            let counts = &mut core.routers[router as usize];
-            let prompt = flight.request.prompt.len;
-            if attempt.routed.counts == counts.resets {
-                let signals = &mut counts.signals[index as usize];
-                if attempt.first_token.is_none() {
-                    signals.first_token(prompt, attempt.routed.expected_hit);
-                }
-                signals.end(prompt, dispatch::budget(&flight.request) - u64::from(attempt.produced));
-            }
-            if attempt.routed.life == counts.restarts {
-                let policy = &mut self.policies.each[router as usize];
-                policy.ended(core.now, &dispatch::view(&flight.request, attempt.number), index);
-                self.heed(router);
-            }
-            let failure = Failure { code: BAD_GATEWAY, retry_after: None, cause: Cause::Lost(cause) };
-            self.failed(attempt.request, Some(&attempt), failure);
         }
     }
 }

@@ -1,8 +1,9 @@
 //! What can be seen of a fleet.
 
+use super::flow::Flow;
 use super::{DecisionRecord, Fleet};
 use crate::config::FleetConfig;
-use crate::record::{Counts, ReplicaStats, RequestRecord};
+use crate::record::{Counts, Fates, ReplicaStats, RequestRecord, Work};
 use crate::scaling::{Over, Signal};
 use crate::store::{KvStore, StoreStats};
 use servelab_engine::Nanos;
@@ -20,7 +21,7 @@ impl Fleet {
         if self.executing.is_some() || self.core.done {
             return None;
         }
-        self.split_runs();
+        self.show_runs();
         self.next_event().map(|(at, _)| at)
     }
 
@@ -38,6 +39,26 @@ impl Fleet {
     /// How many requests came to which end so far.
     pub fn counts(&self) -> Counts {
         self.core.counts
+    }
+
+    /// What became of attempts so far.
+    pub fn fates(&self) -> &Fates {
+        &self.core.fates
+    }
+
+    /// What replicas have spent on attempts that have ended.
+    pub fn work(&self) -> Work {
+        self.core.work
+    }
+
+    /// What became of attempts over time.
+    pub fn flow(&self) -> &Flow {
+        &self.core.flow
+    }
+
+    /// Requests in flight that have not ended, turns that wait for the one before included.
+    pub fn waiting(&self) -> u64 {
+        self.core.flights.open + self.core.clients.held()
     }
 
     /// Requests of the workload, arrived or not.
@@ -69,7 +90,8 @@ impl Fleet {
     pub fn output(&self, request: u32) -> Option<&[u32]> {
         let flights = &self.core.flights;
         let (_, attempt) = flights.attempts.iter().find(|(_, attempt)| {
-            flights.requests.get(attempt.request).is_some_and(|flight| flight.request.index == request)
+            attempt.was_sent()
+                && flights.requests.get(attempt.request).is_some_and(|flight| flight.request.index == request)
         })?;
         Some(self.core.replicas[attempt.replica as usize].model.get().output(attempt.id))
     }

@@ -1,12 +1,12 @@
-//! Requests that a managed API serves in the fleet's place.
+//! Attempts that a managed API serves in the fleet's place.
 
 use super::timers::Timer;
 use super::{Fleet, dispatch};
-use crate::gateway::Gateway;
 use crate::record::{Outcome, RequestRecord};
+use servelab_engine::SequenceId;
 
 impl Fleet {
-    /// Sends the request at `place` out if it is to go; answers whether it went.
+    /// Sends the attempt at `place` out if it is to go; answers whether it went.
     pub(super) fn overflows(&mut self, place: u32) -> bool {
         let Some(overflow) = self.core.config.overflow else { return false };
         let core = &mut self.core;
@@ -15,27 +15,38 @@ impl Fleet {
         if !overflow.takes(core.now, busy + u64::from(core.gateway.held()), ready) {
             return false;
         }
-        let Some(flight) = core.flights.requests.get_mut(place) else { return false };
-        flight.outside = Some(core.now);
-        let (_, end) = overflow.serves(core.now, flight.request.output_tokens);
+        let Some(output_tokens) = core.flights.of(place).map(|flight| flight.request.output_tokens) else {
+            return false;
+        };
+        let (_, end) = overflow.serves(core.now, output_tokens);
+        let id = core.flights.send_out(place, core.now);
         core.counts.outside += 1;
-        core.timers.insert(end, Timer::Outside(place));
+        core.fates.outside += 1;
+        core.timers.insert(end, Timer::Outside(id));
         true
     }
 
-    /// The API has answered the request at `place`.
-    pub(super) fn answered_outside(&mut self, place: u32) {
+    /// The API has answered the attempt of that name, if it is still under way.
+    pub(super) fn answered_outside(&mut self, id: SequenceId) {
         let core = &mut self.core;
-        let Some(flight) = core.flights.requests.remove(place) else { return };
-        let sent = flight.outside.unwrap_or(core.now);
-        let first = core.config.overflow.map(|overflow| overflow.serves(sent, 1).0);
-        core.counts.finished += 1;
-        core.ended.push(RequestRecord {
-            admitted: Some(sent),
-            first_token: first,
+        let Some(attempt) = core.flights.place(id).and_then(|place| core.flights.end(place)) else { return };
+        let request = attempt.request;
+        let Some(flight) = core.flights.requests.get(request) else { return };
+        if !attempt.waited {
+            return core.flights.close(request);
+        }
+        let sent = attempt.admitted.unwrap_or(core.now);
+        let record = RequestRecord {
+            first_token: core.config.overflow.map(|overflow| overflow.serves(sent, 1).0),
             output_tokens: flight.request.output_tokens,
             outside: true,
-            ..dispatch::record(&flight, None, core.now, Outcome::Finished)
-        });
+            ..dispatch::record(flight, Some(&attempt), core.now, Outcome::Finished)
+        };
+        let whose = flight.whose;
+        core.fates.succeeded += 1;
+        core.clients.ended(whose);
+        core.clients.succeeded(core.now, whose);
+        self.stop_all(request, true);
+        self.end(request, record);
     }
 }

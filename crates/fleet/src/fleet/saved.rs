@@ -11,6 +11,7 @@ use crate::telemetry::Reads;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use servelab_spec::experiment::PolicySpec;
+use servelab_workload::Workload;
 
 /// A saved fleet. Cloning one shares interned prompts; serialised, it stands alone.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -67,8 +68,14 @@ impl Fleet {
         if core.store.as_ref().map(KvStore::config) != core.config.store.as_ref() {
             return Err(RestoreError::Damaged("the store and its settings do not belong together".into()));
         }
+        if !core.gateway.belongs_to(&core.config.gateway, core.source.tenants()) {
+            return Err(RestoreError::Damaged("the gateway and its settings do not belong together".into()));
+        }
         if !core.flights.requests.is_sound() || !core.flights.attempts.is_sound() {
             return Err(RestoreError::Damaged("places in flight are vacant and taken".into()));
+        }
+        if !core.clients.is_sound() || !core.flow.is_sound() {
+            return Err(RestoreError::Damaged("the clients' state contradicts their settings".into()));
         }
         check::check(&core, false).map_err(|violation| RestoreError::Damaged(violation.to_string()))?;
         Ok(Fleet::around(core, policies, controller))

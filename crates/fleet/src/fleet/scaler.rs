@@ -2,7 +2,6 @@
 
 use super::timers::Timer;
 use super::{Fleet, FleetConfig};
-use crate::gateway::Gateway;
 use crate::scaling::history::TTFT_BUCKETS;
 use crate::scaling::scaler::{ScalePoint, victims};
 use crate::scaling::{
@@ -45,6 +44,10 @@ impl Fleet {
     /// The signals of scaling are scraped.
     pub(super) fn sample(&mut self) {
         let Some(scrape) = self.core.config.scaling.as_ref().map(|scaling| scaling.scrape) else { return };
+        if self.core.stale > 0 {
+            self.core.timers.insert(self.core.now + scrape, Timer::Sample);
+            return self.keep_point();
+        }
         self.split_runs();
         let core = &mut self.core;
         let (Some(scaler), Some(scaling)) = (&mut core.scaler, &core.config.scaling) else { return };
@@ -53,7 +56,7 @@ impl Fleet {
         let mut used = 0;
         for (index, replica) in (0u32..).zip(&core.replicas) {
             // Whoever drains is out of its service, and whoever is not warm has nothing to say.
-            if !replica.life.may_run() || replica.life.state() == ReplicaState::Draining {
+            if !replica.may_run() || replica.life.state() == ReplicaState::Draining {
                 continue;
             }
             if used == sample.pods.len() {

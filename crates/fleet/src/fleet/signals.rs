@@ -11,16 +11,21 @@ fn round_up(at: Nanos, period: Nanos) -> Nanos {
 impl Fleet {
     /// Engine metrics are read, and the next reading is set.
     pub(super) fn scrape(&mut self) {
-        self.read_metrics();
+        // Where nobody scrapes, what was last read stands.
+        if self.core.stale == 0 {
+            self.read_metrics();
+        }
         // An idle fleet has nothing new to say: the next attempt sets the clock going again.
-        let idle = self.core.flights.requests.len() == 0;
+        let idle = self.core.flights.requests.len() == 0 && self.core.stale == 0;
         let period = self.core.config.telemetry.scrape;
+        let next_change = self.next_change().filter(|_| !self.gateway_wants_metrics());
         self.core.next_scrape = if idle || period == Nanos::ZERO {
             Nanos::MAX
         } else {
             let next = self.core.now + period;
-            self.next_change().map_or(next, |change| next.max(round_up(change, period)))
+            next_change.map_or(next, |change| next.max(round_up(change, period)))
         };
+        self.gateway_scraped();
     }
 
     /// When metrics change next, if they cannot change before an event does: nothing is about to start, and no run of equal steps is under way, whose
@@ -42,6 +47,9 @@ impl Fleet {
             return;
         }
         let latest = Nanos(self.core.now.0 / period * period);
+        if self.core.stale > 0 || latest < self.core.fresh_from {
+            return;
+        }
         for polled in &mut self.core.polled {
             polled.at = polled.at.map(|at| at.max(latest));
         }
@@ -52,7 +60,7 @@ impl Fleet {
         self.split_runs();
         let core = &mut self.core;
         for (replica, polled) in core.replicas.iter().zip(&mut core.polled) {
-            if replica.life.may_run() {
+            if replica.may_run() {
                 replica.model.get().metrics(polled);
                 polled.at = Some(core.now);
             }

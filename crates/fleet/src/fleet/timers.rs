@@ -1,19 +1,43 @@
 //! Things to do later, in order of instant, then of insertion.
 
 use serde::{Deserialize, Serialize};
-use servelab_engine::Nanos;
+use servelab_engine::{Nanos, SequenceId};
 use std::collections::BTreeMap;
 
 /// Something to do later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Timer {
-    /// A client tries this request (its place in flight) again.
-    Retry(u32),
-    /// A managed API has answered this request.
-    Outside(u32),
+    /// A managed API has answered the attempt of this name.
+    Outside(SequenceId),
+    /// The client of this request (its place in flight) has something to do: to try again, to hedge, or to wait no longer.
+    Client(u32),
+    /// The server is told that nobody waits for the attempt of this name any more.
+    Cancel(SequenceId),
+    /// A user of a closed loop sends the next request.
+    User(u32),
+    /// A session has thought about its latest answer.
+    Turn(u64),
+    /// The fault of this index in the fleet's configuration begins.
+    Fault(u32),
+    /// It is over.
+    Recovery(u32),
+    /// A request crashes this replica.
+    Poison {
+        /// The replica.
+        replica: u32,
+        /// The fault of this index.
+        fault: u32,
+    },
+    /// This replica is back after a crash by the fault of that index.
+    Back {
+        /// The replica.
+        replica: u32,
+    },
     /// The change of this index in the fleet's configuration happens.
     Change(u32),
+    /// The gateway asked to be rung.
+    Gateway,
     /// This replica says that it is ready.
     Ready(u32),
     /// This replica can serve.
@@ -58,17 +82,43 @@ pub(crate) enum Timer {
     },
 }
 
+/// Names a timer that was inserted.
+pub(crate) type TimerKey = (Nanos, u64);
+
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(from = "Vec<(Nanos, u64, Timer)>", into = "Vec<(Nanos, u64, Timer)>")]
+#[serde(from = "Saved", into = "Saved")]
 pub(crate) struct Timers {
-    queue: BTreeMap<(Nanos, u64), Timer>,
+    queue: BTreeMap<TimerKey, Timer>,
     inserted: u64,
+}
+
+/// Numbers are kept, since requests in flight remember them.
+#[derive(Serialize, Deserialize)]
+struct Saved {
+    inserted: u64,
+    queue: Vec<(Nanos, u64, Timer)>,
 }
 
 impl Timers {
     pub(crate) fn insert(&mut self, at: Nanos, timer: Timer) {
-        self.queue.insert((at, self.inserted), timer);
+        self.set(at, timer);
+    }
+
+    /// The same, for whoever may not want it any more later.
+    pub(crate) fn set(&mut self, at: Nanos, timer: Timer) -> TimerKey {
+        let key = (at, self.inserted);
+        self.queue.insert(key, timer);
         self.inserted += 1;
+        key
+    }
+
+    /// It is not wanted any more.
+    pub(crate) fn remove(&mut self, key: TimerKey) {
+        self.queue.remove(&key);
+    }
+
+    pub(crate) fn get(&self, key: TimerKey) -> Option<Timer> {
+        self.queue.get(&key).copied()
     }
 
     pub(crate) fn first(&self) -> Option<Nanos> {
@@ -78,22 +128,19 @@ impl Timers {
     pub(crate) fn pop(&mut self) -> Option<Timer> {
         self.queue.pop_first().map(|(_, timer)| timer)
     }
+}
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = Timer> {
-        self.queue.values().copied()
+impl From<Saved> for Timers {
+    fn from(saved: Saved) -> Self {
+        let beyond = saved.queue.iter().map(|&(_, nth, _)| nth.saturating_add(1)).max().unwrap_or(0);
+        let queue = saved.queue.into_iter().map(|(at, nth, timer)| ((at, nth), timer)).collect();
+        Timers { queue, inserted: saved.inserted.max(beyond) }
     }
 }
 
-impl From<Vec<(Nanos, u64, Timer)>> for Timers {
-    fn from(saved: Vec<(Nanos, u64, Timer)>) -> Self {
-        let inserted = saved.iter().map(|&(_, nth, _)| nth.saturating_add(1)).max().unwrap_or(0);
-        Timers { queue: saved.into_iter().map(|(at, nth, timer)| ((at, nth), timer)).collect(), inserted }
-    }
-}
-
-impl From<Timers> for Vec<(Nanos, u64, Timer)> {
+impl From<Timers> for Saved {
     fn from(timers: Timers) -> Self {
-        // Numbered anew: how many timers there have been means nothing, and a restored fleet does not know it.
-        (0..).zip(timers.queue).map(|(nth, ((at, _), timer))| (at, nth, timer)).collect()
+        let queue = timers.queue.into_iter().map(|((at, nth), timer)| (at, nth, timer)).collect();
+        Saved { inserted: timers.inserted, queue }
     }
 }

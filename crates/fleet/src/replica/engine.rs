@@ -2,9 +2,10 @@
 //!
 //! A priced step's end is known when it is planned. A run of k equal decode steps is one flight whose step boundaries follow
 //! from the cost model's closed form, so "how many steps are done by now" and "where does the step in progress end" are binary searches
-//! and nothing is simulated. A fetch that ends while nothing runs wakes the replica; one that ends during a run cuts it, as an arrival would. An executed step's end is known once its driver has said what it took.
+//! and nothing is simulated. A fetch that ends while nothing runs wakes the replica; one that ends during a run cuts it, as an arrival would. So does the end of somebody's time to live in
+//! the queue. An executed step's end is known once its driver has said what it took.
 
-use super::{Next, ReplicaModel};
+use super::{Next, ReplicaModel, Spending};
 use crate::error::FleetError;
 use crate::record::ReplicaStats;
 use crate::scaling::PodSample;
@@ -30,9 +31,17 @@ pub(crate) struct EngineReplica {
     charge_measured: bool,
     clock: CostClock,
     flight: Option<Flight>,
-    /// When a fetch ends, while all that is here waits for one.
+    /// When a fetch ends, or somebody's time to live, while all that is here waits for fetches.
     #[serde(default)]
     wake: Option<Nanos>,
+    /// Time that turning attempts away will take once the step in flight is over.
+    #[serde(default)]
+    debt: Nanos,
+    /// From when to when it is busy turning attempts away.
+    #[serde(default)]
+    chore: Option<(Nanos, Nanos)>,
+    #[serde(default)]
+    refusing: Nanos,
     /// The result of an executed step, between execution and its virtual end.
     output: StepOutput,
     busy: Nanos,
@@ -77,6 +86,9 @@ impl EngineReplica {
             clock: CostClock::default(),
             flight: None,
             wake: None,
+            debt: Nanos::ZERO,
+            chore: None,
+            refusing: Nanos::ZERO,
             output: StepOutput::default(),
             busy: Nanos::ZERO,
             recent: VecDeque::new(),
@@ -165,6 +177,13 @@ impl EngineReplica {
         }
     }
 
+    /// A run ends where somebody has waited too long.
+    fn cut_at_expiry(&mut self) {
+        if let Some(at) = self.engine.next_expiry() {
+            self.interrupt(at);
+        }
+    }
+
     fn remember(&mut self, run: Run) {
         self.recent.push_back(run);
         // The oldest run may go when the others hold enough steps; a run is at least one step.
@@ -217,18 +236,99 @@ impl ReplicaModel for EngineReplica {
         if self.engine.arrival_interrupts() {
             self.interrupt(now);
         }
-        self.engine.submit(now, request)
+        self.engine.submit(now, request)?;
+        self.cut_at_expiry();
+        Ok(())
+    }
+
+    fn turn_away(&mut self, now: Nanos, cost: Nanos) {
+        if cost > Nanos::ZERO {
+            self.debt += cost;
+            self.interrupt(now);
+        }
+    }
+
+    fn cancel(&mut self, now: Nanos, _clock: Nanos, id: SequenceId) -> bool {
+        // Whoever waits behind it may be next, so a run of steps in which nobody could come in is over.
+        self.interrupt(now);
+        self.wake = None;
+        self.engine.cancel(now, id)
+    }
+
+    /// What its tokens cost by themselves: the part of a step that is the same for every batch is nobody's.
+    fn spent(&self, _clock: Nanos, id: SequenceId, of: &Spending) -> Nanos {
+        let computed = match of.finished || of.produced > 0 {
+            true => of.prompt_tokens,
+            false => self.engine.running().find(|view| view.id == id).map_or(0, |view| view.computed_tokens),
+        };
+        let prefill =
+            self.cost.prefill(of.reused_tokens, computed.min(of.prompt_tokens).saturating_sub(of.reused_tokens));
+        // The first token comes with the prefill; each further one reads everything before it.
+        let decodes = u64::from(of.produced.saturating_sub(1));
+        let (from, to) = (u64::from(of.prompt_tokens) + 1, u64::from(of.prompt_tokens) + decodes);
+        let context = (from + to) * decodes / 2;
+        let decode = self.cost.decode_sequence * decodes + self.cost.decode_context * context;
+        Nanos((prefill.0 + decode) / 1000)
+    }
+
+    fn forfeit(&mut self, clock: Nanos) {
+        if let Some((start, _)) = self.chore.take() {
+            self.busy += clock.since(start);
+            self.refusing += clock.since(start);
+        }
+        (self.debt, self.flight, self.wake) = (Nanos::ZERO, None, None);
+    }
+
+    fn ends_step(&mut self, now: Nanos) -> bool {
+        if self.engine.in_flight().is_none_or(|plan| plan.repeat <= 1) {
+            return false;
+        }
+        let (done, Some(plan), Some(flight)) = (self.steps_done(now), self.engine.in_flight(), self.flight) else {
+            return false;
+        };
+        // The last end of a run is an event of its own.
+        if done == 0 || done >= plan.repeat || flight.start + self.boundary(&plan.work, done) != now {
+            return false;
+        }
+        self.interrupt(now);
+        true
+    }
+
+    fn interrupt_run(&mut self, now: Nanos) {
+        self.interrupt(now);
+    }
+
+    fn stood_still(&mut self, time: Nanos) {
+        if let Some(flight) = &mut self.flight {
+            (flight.start, flight.end) = (flight.start + time, flight.end + time);
+        }
+        if let Some((start, end)) = &mut self.chore {
+            (*start, *end) = (*start + time, *end + time);
+        }
+        // Fetches went on, and so did the time to live of those that wait: the engine is asked again.
+        self.wake = None;
     }
 
     fn start(&mut self, now: Nanos, max_repeat: u32) {
+        if self.flight.is_none() && self.chore.is_none() && self.debt > Nanos::ZERO {
+            self.chore = Some((now, now + std::mem::take(&mut self.debt)));
+        }
+        if self.chore.is_some() {
+            return;
+        }
         // Asked again before anything has changed, the engine would say the same.
         let sleeps = self.wake.is_some_and(|at| at > now);
         if self.flight.is_some() || sleeps || self.engine.is_idle() {
             return;
         }
+        // Whoever waited too long before this replica could run goes first; that is told as an event.
+        if self.engine.next_expiry().is_some_and(|at| at <= now) {
+            self.wake = Some(now);
+            return;
+        }
         let max_repeat = if self.executed { 1 } else { max_repeat };
         let Some(plan) = self.engine.plan(now, max_repeat) else {
-            self.wake = self.engine.next_fetch();
+            self.wake = self.engine.next_fetch().into_iter().chain(self.engine.next_expiry()).min();
             return;
         };
         let cost = (!self.executed).then(|| self.cost.run(&plan.work, plan.repeat));
@@ -239,9 +339,13 @@ impl ReplicaModel for EngineReplica {
         {
             self.interrupt(at);
         }
+        self.cut_at_expiry();
     }
 
     fn next(&self) -> Next {
+        if let Some((_, end)) = self.chore {
+            return Next::At(end);
+        }
         match &self.flight {
             None => self.wake.map_or(Next::Idle, Next::At),
             Some(flight) if flight.cost.is_none() => Next::Executing,
@@ -251,7 +355,14 @@ impl ReplicaModel for EngineReplica {
 
     fn advance(&mut self, now: Nanos, events: &mut Vec<EngineEvent>) {
         self.wake = None;
-        let Some(Flight { start, cost: Some(cost), end }) = self.flight.take() else { return };
+        if let Some((start, end)) = self.chore.take() {
+            self.busy += end.since(start);
+            self.refusing += end.since(start);
+            return;
+        }
+        let Some(Flight { start, cost: Some(cost), end }) = self.flight.take() else {
+            return self.engine.expire(now, events);
+        };
         debug_assert_eq!(now, end, "a step is committed at its end");
         if let Some(plan) = self.engine.in_flight() {
             let run = Run { start, end, clock: self.clock, work: plan.work, repeat: plan.repeat };
@@ -262,6 +373,7 @@ impl ReplicaModel for EngineReplica {
         debug_assert_eq!(committed, Ok(()), "the result was checked when it was handed in");
         self.output.tokens.clear();
         self.output.seconds = None;
+        self.engine.expire(now, events);
     }
 
     fn step(&self) -> u64 {
@@ -307,7 +419,7 @@ impl ReplicaModel for EngineReplica {
 
     fn idles_beside_work(&self) -> bool {
         let waits = self.wake.is_some_and(|at| self.engine.only_fetches(Nanos(at.0.saturating_sub(1))));
-        self.flight.is_none() && !self.engine.is_idle() && !waits
+        self.flight.is_none() && self.chore.is_none() && !self.engine.is_idle() && !waits
     }
 
     fn output(&self, id: SequenceId) -> &[u32] {
@@ -374,6 +486,8 @@ impl ReplicaModel for EngineReplica {
             hit_tokens: stats.hit_tokens,
             fetched_tokens: stats.fetched_tokens,
             busy: self.busy,
+            worked: self.busy,
+            refusing: self.refusing,
             kv_peak: share,
             steps: stats.steps,
             preemptions: stats.preemptions,

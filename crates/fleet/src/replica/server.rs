@@ -4,7 +4,7 @@
 //! station is M/M/c, with fixed service M/D/1, and the event loop must agree with the formulas. A request's service time
 //! depends on the request and the seed alone, so two policies serve the same work.
 
-use super::{Next, ReplicaModel, tell_whole_answer};
+use super::{Next, ReplicaModel, Spending, tell_whole_answer};
 use crate::record::ReplicaStats;
 use crate::scaling::PodSample;
 use crate::telemetry::PolledSignals;
@@ -24,6 +24,19 @@ pub struct ServerConfig {
     pub service: Service,
     /// Mean service time, above 0.
     pub mean: Nanos,
+    /// What each request in service, itself included, adds to the service time of one that starts: servers that get in each other's way.
+    #[serde(default)]
+    pub crowding: Nanos,
+    /// Requests that may wait; more are turned away. `None`: as many as there are.
+    #[serde(default)]
+    pub queue: Option<u32>,
+}
+
+impl ServerConfig {
+    /// A station with room for everybody who waits, in which nobody is in anybody's way.
+    pub fn new(slots: u32, service: Service, mean: Nanos) -> Self {
+        ServerConfig { slots, service, mean, crowding: Nanos::ZERO, queue: None }
+    }
 }
 
 /// How service times are drawn.
@@ -42,11 +55,19 @@ pub enum Service {
 pub(crate) struct ServerReplica {
     config: ServerConfig,
     draws: Stream,
+    /// Waiting jobs in order of their names, those that were cancelled among them.
     waiting: VecDeque<Job>,
+    /// How many of those were cancelled.
+    cancelled: u32,
+    /// Jobs done at the latest instant, and how long each took.
+    latest: Vec<(SequenceId, Nanos)>,
     /// Jobs in service in order of their start.
     serving: Vec<Served>,
+    /// Time that turning attempts away will take; it goes before everybody who waits.
+    debt: Nanos,
     events: Vec<EngineEvent>,
     busy: Nanos,
+    refusing: Nanos,
     done: u64,
     prompt_tokens: u64,
     peak_serving: u32,
@@ -57,6 +78,7 @@ pub(crate) struct ServerReplica {
 #[serde(deny_unknown_fields)]
 struct Job {
     id: SequenceId,
+    cancelled: bool,
     arrived: Nanos,
     service: Nanos,
     prompt_tokens: u32,
@@ -67,7 +89,8 @@ struct Job {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Served {
-    job: Job,
+    /// `None`: attempts are turned away.
+    job: Option<Job>,
     start: Nanos,
     end: Nanos,
 }
@@ -84,9 +107,13 @@ impl ServerReplica {
             config,
             draws: Stream::new(seed, b"service"),
             waiting: VecDeque::new(),
+            cancelled: 0,
+            latest: Vec::new(),
             serving: Vec::new(),
+            debt: Nanos::ZERO,
             events: Vec::new(),
             busy: Nanos::ZERO,
+            refusing: Nanos::ZERO,
             done: 0,
             prompt_tokens: 0,
             peak_serving: 0,
@@ -95,13 +122,34 @@ impl ServerReplica {
     }
 
     /// Waiting requests, next first: name, prompt and budget.
-    pub(crate) fn waiting(&self) -> impl ExactSizeIterator<Item = (SequenceId, u32, u32)> {
-        self.waiting.iter().map(|job| (job.id, job.prompt_tokens, job.max_tokens))
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = (SequenceId, u32, u32)> {
+        let jobs = self.waiting.iter().filter(|job| !job.cancelled);
+        jobs.map(|job| (job.id, job.prompt_tokens, job.max_tokens))
+    }
+
+    /// How many they are.
+    pub(crate) fn queued(&self) -> u32 {
+        self.waiting.len() as u32 - self.cancelled
     }
 
     /// Requests in service, in order of their start.
-    pub(crate) fn serving(&self) -> impl ExactSizeIterator<Item = (SequenceId, u32, u32)> {
-        self.serving.iter().map(|served| (served.job.id, served.job.prompt_tokens, served.job.max_tokens))
+    pub(crate) fn serving(&self) -> impl Iterator<Item = (SequenceId, u32, u32)> {
+        self.serving.iter().filter_map(|served| served.job).map(|job| (job.id, job.prompt_tokens, job.max_tokens))
+    }
+
+    /// How long a request takes by itself.
+    fn service(&self, output_seed: u64) -> Nanos {
+        let factor = match self.config.service {
+            Service::Exponential => self.draws.split(output_seed).exponential(),
+            Service::Deterministic => 1.0,
+        };
+        Nanos(libm::round(factor * self.config.mean.0 as f64) as u64)
+    }
+
+    fn work(&mut self, served: &Served, until: Nanos) {
+        let time = until.since(served.start);
+        self.busy += time;
+        self.refusing += if served.job.is_none() { time } else { Nanos::ZERO };
     }
 }
 
@@ -111,22 +159,87 @@ impl ReplicaModel for ServerReplica {
         if output_tokens == 0 || output_tokens > max_tokens {
             return Err(Refusal::OutputLength { output_tokens, max_tokens });
         }
-        let factor = match self.config.service {
-            Service::Exponential => self.draws.split(request.output_seed).exponential(),
-            Service::Deterministic => 1.0,
-        };
-        let service = Nanos(libm::round(factor * self.config.mean.0 as f64) as u64);
+        let service = self.service(request.output_seed);
         let prompt_tokens = request.prompt.len;
-        self.waiting.push_back(Job { id, arrived: now, service, prompt_tokens, output_tokens, max_tokens });
+        self.waiting.push_back(Job {
+            id,
+            cancelled: false,
+            arrived: now,
+            service,
+            prompt_tokens,
+            output_tokens,
+            max_tokens,
+        });
         Ok(())
     }
 
+    fn is_full(&self) -> bool {
+        // Whoever finds a free slot does not wait.
+        let free = (self.config.slots as usize).saturating_sub(self.serving.len());
+        self.config.queue.is_some_and(|most| self.queued() as usize >= most as usize + free)
+    }
+
+    fn turn_away(&mut self, _now: Nanos, cost: Nanos) {
+        self.debt += cost;
+    }
+
+    fn cancel(&mut self, _now: Nanos, clock: Nanos, id: SequenceId) -> bool {
+        let served = self.serving.iter().position(|served| served.job.is_some_and(|job| job.id == id));
+        if let Some(at) = served {
+            let served = self.serving.remove(at);
+            self.work(&served, clock);
+            return true;
+        }
+        // Taken out when its turn comes: a queue may be long, and whoever sends it shuts the door often.
+        let waiting = self.waiting.binary_search_by_key(&id, |job| job.id);
+        let Some(job) = waiting.ok().and_then(|at| self.waiting.get_mut(at)).filter(|job| !job.cancelled) else {
+            return false;
+        };
+        job.cancelled = true;
+        self.cancelled += 1;
+        true
+    }
+
+    fn spent(&self, clock: Nanos, id: SequenceId, of: &Spending) -> Nanos {
+        match self.serving.iter().find(|served| served.job.is_some_and(|job| job.id == id)) {
+            Some(served) => served.end.min(clock).since(served.start),
+            None if of.finished => {
+                self.latest.iter().find(|(done, _)| *done == id).map_or(Nanos::ZERO, |(_, time)| *time)
+            }
+            None => Nanos::ZERO,
+        }
+    }
+
+    fn forfeit(&mut self, clock: Nanos) {
+        for served in std::mem::take(&mut self.serving) {
+            self.work(&served, clock);
+        }
+        self.waiting.clear();
+        self.cancelled = 0;
+        self.debt = Nanos::ZERO;
+    }
+
+    fn stood_still(&mut self, time: Nanos) {
+        for served in &mut self.serving {
+            (served.start, served.end) = (served.start + time, served.end + time);
+        }
+    }
+
     fn start(&mut self, now: Nanos, _max_repeat: u32) {
+        if self.debt > Nanos::ZERO && self.serving.len() < self.config.slots as usize {
+            let end = now + std::mem::take(&mut self.debt);
+            self.serving.push(Served { job: None, start: now, end });
+        }
         while self.serving.len() < self.config.slots as usize
             && let Some(job) = self.waiting.pop_front()
         {
+            if job.cancelled {
+                self.cancelled -= 1;
+                continue;
+            }
             self.prompt_tokens += u64::from(job.prompt_tokens);
-            self.serving.push(Served { job, start: now, end: now + job.service });
+            let crowd = Nanos(self.config.crowding.0.saturating_mul(self.serving.len() as u64 + 1));
+            self.serving.push(Served { job: Some(job), start: now, end: now + job.service + crowd });
             let queued = now.since(job.arrived);
             self.events.push(EngineEvent::Admitted {
                 id: job.id,
@@ -138,7 +251,7 @@ impl ReplicaModel for ServerReplica {
             });
         }
         self.peak_serving = self.peak_serving.max(self.serving.len() as u32);
-        self.peak_waiting = self.peak_waiting.max(self.waiting.len() as u32);
+        self.peak_waiting = self.peak_waiting.max(self.queued());
     }
 
     fn next(&self) -> Next {
@@ -147,16 +260,22 @@ impl ReplicaModel for ServerReplica {
 
     fn advance(&mut self, now: Nanos, events: &mut Vec<EngineEvent>) {
         events.append(&mut self.events);
-        let (busy, done) = (&mut self.busy, &mut self.done);
-        self.serving.retain(|&Served { job, start, end }| {
-            if end > now {
-                return true;
+        self.latest.clear();
+        let mut at = 0;
+        while let Some(&served) = self.serving.get(at) {
+            if served.end > now {
+                at += 1;
+                continue;
             }
-            *busy += end.since(start);
-            *done += 1;
-            tell_whole_answer(job.id, job.output_tokens, job.max_tokens, events);
-            false
-        });
+            // The order of the others is that of their starts.
+            self.serving.remove(at);
+            self.work(&served, served.end);
+            if let Some(job) = served.job {
+                self.done += 1;
+                self.latest.push((job.id, served.end.since(served.start)));
+                tell_whole_answer(job.id, job.output_tokens, job.max_tokens, events);
+            }
+        }
     }
 
     fn step(&self) -> u64 {
@@ -164,20 +283,20 @@ impl ReplicaModel for ServerReplica {
     }
 
     fn idles_beside_work(&self) -> bool {
-        !self.waiting.is_empty() && self.serving.len() < self.config.slots as usize
+        self.queued() > 0 && self.serving.len() < self.config.slots as usize
     }
 
     fn metrics(&self, into: &mut PolledSignals) {
-        into.waiting = self.waiting.len() as u32;
+        into.waiting = self.queued();
         into.running = self.serving.len() as u32;
         into.kv_usage = self.serving.len() as f64 / f64::from(self.config.slots);
-        let serving = self.serving.iter().map(|served| u64::from(served.job.prompt_tokens)).sum::<u64>();
-        into.waiting_tokens = self.waiting.iter().map(|job| u64::from(job.prompt_tokens)).sum();
+        let serving = self.serving().map(|(_, prompt_tokens, _)| u64::from(prompt_tokens)).sum::<u64>();
+        into.waiting_tokens = self.waiting().map(|(_, prompt_tokens, _)| u64::from(prompt_tokens)).sum();
         into.tokens = into.waiting_tokens + serving;
     }
 
     fn counters(&self, into: &mut PodSample) {
-        into.waiting = self.waiting.len() as u32;
+        into.waiting = self.queued();
         into.running = self.serving.len() as u32;
         into.kv_usage = self.serving.len() as f64 / f64::from(self.config.slots);
         into.busy_s = self.busy.as_secs() / f64::from(self.config.slots);
@@ -189,6 +308,8 @@ impl ReplicaModel for ServerReplica {
         ReplicaStats {
             prompt_tokens: self.prompt_tokens,
             busy: Nanos(self.busy.0 / u64::from(self.config.slots)),
+            worked: self.busy,
+            refusing: self.refusing,
             kv_peak: f64::from(self.peak_serving) / f64::from(self.config.slots),
             steps: self.done,
             peak_waiting: self.peak_waiting,

@@ -5,7 +5,7 @@
 //! is its first full block; a prompt shorter than a block has none and always misses. The memory forgets what was
 //! used longest ago, so under independent draws its hit rate is known exactly, and the event loop must agree with it.
 
-use super::{Next, ReplicaModel, tell_whole_answer};
+use super::{Next, ReplicaModel, Spending, tell_whole_answer};
 use crate::record::ReplicaStats;
 use crate::scaling::PodSample;
 use crate::telemetry::PolledSignals;
@@ -61,6 +61,15 @@ pub(crate) struct TickReplica {
     remembered: Vec<(BlockKey, u32)>,
     waiting: VecDeque<Job>,
     serving: Option<Served>,
+    /// The request that was done last, and how long it took.
+    #[serde(default)]
+    latest: Option<(SequenceId, Nanos)>,
+    /// Time that turning attempts away will take once the request in service is done.
+    #[serde(default)]
+    debt: Nanos,
+    /// From when to when it is busy turning attempts away.
+    #[serde(default)]
+    chore: Option<(Nanos, Nanos)>,
     events: Vec<EngineEvent>,
     totals: ReplicaStats,
 }
@@ -94,6 +103,9 @@ impl TickReplica {
             remembered: Vec::with_capacity(config.prefixes as usize),
             waiting: VecDeque::new(),
             serving: None,
+            latest: None,
+            debt: Nanos::ZERO,
+            chore: None,
             events: Vec::new(),
             totals: ReplicaStats::default(),
         })
@@ -117,6 +129,16 @@ impl TickReplica {
         let serving = self.serving.and_then(|served| served.job.prefix);
         let known = self.remembered.iter().map(move |&(prefix, tenant)| Some((tenant, Some(prefix) == serving)));
         known.chain(std::iter::repeat(None)).take(self.config.prefixes as usize)
+    }
+
+    fn work(&mut self, time: Nanos) {
+        self.totals.busy += time;
+        self.totals.worked += time;
+    }
+
+    fn refuse(&mut self, time: Nanos) {
+        self.work(time);
+        self.totals.refusing += time;
     }
 
     /// Remembers `prefix` as the one used last: was it remembered already?
@@ -154,8 +176,53 @@ impl ReplicaModel for TickReplica {
         Ok(())
     }
 
+    fn turn_away(&mut self, _now: Nanos, cost: Nanos) {
+        self.debt += cost;
+    }
+
+    fn cancel(&mut self, _now: Nanos, clock: Nanos, id: SequenceId) -> bool {
+        if let Some(Served { start, .. }) = self.serving.take_if(|served| served.job.id == id) {
+            self.work(clock.since(start));
+            return true;
+        }
+        let waiting = self.waiting.len();
+        self.waiting.retain(|job| job.id != id);
+        self.waiting.len() < waiting
+    }
+
+    fn spent(&self, clock: Nanos, id: SequenceId, of: &Spending) -> Nanos {
+        match self.serving.filter(|served| served.job.id == id) {
+            Some(served) => served.end.min(clock).since(served.start),
+            None if of.finished => self.latest.filter(|(done, _)| *done == id).map_or(Nanos::ZERO, |(_, time)| time),
+            None => Nanos::ZERO,
+        }
+    }
+
+    fn forfeit(&mut self, clock: Nanos) {
+        let started = self.serving.take().map(|served| served.start);
+        started.into_iter().for_each(|start| self.work(clock.since(start)));
+        if let Some((start, _)) = self.chore.take() {
+            self.refuse(clock.since(start));
+        }
+        self.waiting.clear();
+        self.debt = Nanos::ZERO;
+    }
+
+    fn stood_still(&mut self, time: Nanos) {
+        if let Some(served) = &mut self.serving {
+            (served.start, served.end) = (served.start + time, served.end + time);
+        }
+        if let Some((start, end)) = &mut self.chore {
+            (*start, *end) = (*start + time, *end + time);
+        }
+    }
+
     fn start(&mut self, now: Nanos, _max_repeat: u32) {
+        if self.serving.is_none() && self.chore.is_none() && self.debt > Nanos::ZERO {
+            self.chore = Some((now, now + std::mem::take(&mut self.debt)));
+        }
         if self.serving.is_none()
+            && self.chore.is_none()
             && let Some(job) = self.waiting.pop_front()
         {
             let hit = job.prefix.is_some_and(|prefix| self.touch(prefix, job.tenant));
@@ -180,13 +247,18 @@ impl ReplicaModel for TickReplica {
     }
 
     fn next(&self) -> Next {
-        self.serving.map_or(Next::Idle, |served| Next::At(served.end))
+        let end = self.serving.map(|served| served.end).or(self.chore.map(|(_, end)| end));
+        end.map_or(Next::Idle, Next::At)
     }
 
     fn advance(&mut self, now: Nanos, events: &mut Vec<EngineEvent>) {
         events.append(&mut self.events);
+        if let Some((start, end)) = self.chore.take_if(|(_, end)| *end <= now) {
+            self.refuse(end.since(start));
+        }
         let Some(Served { job, start, end, .. }) = self.serving.take_if(|served| served.end <= now) else { return };
-        self.totals.busy += end.since(start);
+        self.work(end.since(start));
+        self.latest = Some((job.id, end.since(start)));
         self.totals.steps += 1;
         tell_whole_answer(job.id, job.output_tokens, job.max_tokens, events);
     }
@@ -196,7 +268,7 @@ impl ReplicaModel for TickReplica {
     }
 
     fn idles_beside_work(&self) -> bool {
-        self.serving.is_none() && !self.waiting.is_empty()
+        self.serving.is_none() && self.chore.is_none() && !self.waiting.is_empty()
     }
 
     fn cached_tokens(&self, asked: &Prompt) -> u32 {

@@ -1,6 +1,9 @@
 //! Fleets to test with.
 #![allow(dead_code, clippy::unwrap_used)]
 
+#[cfg(not(target_arch = "wasm32"))]
+pub mod gateways;
+
 use servelab_engine::{CostModel, EngineConfig, Nanos};
 use servelab_fleet::routing::registry;
 use servelab_fleet::store::StoreConfig;

@@ -1,5 +1,7 @@
 //! What settings are called and what they change, in a sentence each. Limits and units stand in the spec's own table.
 
+mod clients;
+mod gateway;
 mod scaling;
 mod startup;
 mod store;
@@ -11,7 +13,9 @@ use servelab_spec::experiment::WorkloadSpec;
 pub(super) fn numbers() -> impl Iterator<Item = &'static (Words, f64)> {
     NUMBERS
         .iter()
+        .chain(gateway::NUMBERS)
         .chain(store::NUMBERS)
+        .chain(clients::NUMBERS)
         .chain(scaling::NUMBERS)
         .chain(startup::NUMBERS)
         .chain(trace::NUMBERS)
@@ -20,12 +24,20 @@ pub(super) fn numbers() -> impl Iterator<Item = &'static (Words, f64)> {
 
 /// Every switch.
 pub(super) fn switches() -> impl Iterator<Item = &'static Words> {
-    SWITCHES.iter().chain(scaling::SWITCHES).chain(startup::SWITCHES).chain(trace::SWITCHES)
+    let labs = clients::SWITCHES.iter().chain(gateway::SWITCHES).chain(scaling::SWITCHES);
+    SWITCHES.iter().chain(labs).chain(startup::SWITCHES).chain(trace::SWITCHES)
 }
 
 /// Every choice with its options; those without come from a registry.
 pub(super) fn choices() -> impl Iterator<Item = &'static (Words, &'static [&'static str])> {
-    CHOICES.iter().chain(store::CHOICES).chain(scaling::CHOICES).chain(startup::CHOICES).chain(trace::CHOICES)
+    CHOICES
+        .iter()
+        .chain(gateway::CHOICES)
+        .chain(store::CHOICES)
+        .chain(clients::CHOICES)
+        .chain(scaling::CHOICES)
+        .chain(startup::CHOICES)
+        .chain(trace::CHOICES)
 }
 
 /// Key, label, sentence.
@@ -66,6 +78,7 @@ const NUMBERS: &[(Words, f64)] = &[
     (("workload.task_min", "Task, shortest", "Shortest description of a task, which all its agents share."), 1.0),
     (("workload.task_max", "Task, longest", "Longest description of a task, which all its agents share."), 1.0),
     (("workload.skew", "Skew", "Zipf exponent of tenant popularity; 0 gives every tenant the same share."), 0.1),
+    (("workload.noisy", "Noisy tenant", "How many times its share the first tenant sends."), 1.0),
     (("workload.system_min", "System prompt, shortest", "Shortest system prompt of a tenant."), 1.0),
     (("workload.system_max", "System prompt, longest", "Longest system prompt of a tenant."), 1.0),
     (("workload.user_min", "User part, shortest", "Shortest part of a prompt that is its own."), 1.0),
@@ -210,9 +223,9 @@ const CHOICES: &[(Words, &[&str])] = &[
         (
             "execution.mode",
             "Steps",
-            "Priced by a cost model, computed by the real model, or no steps but ticks: replicas that remember a few prefixes.",
+            "Priced by a cost model, computed by the real model, or no steps: ticks and a memory of a few prefixes, or servers with drawn times.",
         ),
-        &["priced", "tinygpt", "tick"],
+        &["priced", "tinygpt", "tick", "server"],
     ),
     (("execution.cost", "Cost model", "What steps of a priced run cost."), &[]),
     (("execution.model", "Model", "Which TinyGPT computes a live run."), &["reference", "small"]),

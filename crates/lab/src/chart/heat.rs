@@ -113,6 +113,7 @@ pub(super) fn draw(request: &SweepChartRequest, report: &SweepReport) -> Chart {
         x: (0.0, columns.len() as f64),
         x_log: false,
         y: (0.0, rows.len() as f64),
+        y_log: false,
         x_label,
         y_label: figure_name(figure).into(),
         series: series.collect(),

@@ -74,6 +74,7 @@ pub fn draw(request: &KneeChartRequest, report: &KneeReport) -> Result<Chart, Sp
         y_unit,
         y_at_least: 0.0,
         y_at_most,
+        y_log: false,
         extent,
         ribbons,
         strokes: dots.into_iter().chain(strokes).collect(),

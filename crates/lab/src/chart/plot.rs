@@ -23,6 +23,16 @@ struct Frame {
     x: (f64, f64),
     y: (f64, f64),
     x_log: bool,
+    y_log: bool,
+}
+
+/// Where `y` stands between the ends of its axis: 0 at the foot, 1 at the top.
+fn share_of(y: f64, (low, high): (f64, f64), log: bool) -> f64 {
+    if !log {
+        return (y - low) / (high - low);
+    }
+    let (low, high) = (libm::log10(low), libm::log10(high));
+    if y > 0.0 { ((libm::log10(y) - low) / (high - low)).max(0.0) } else { 0.0 }
 }
 
 impl Frame {
@@ -33,7 +43,7 @@ impl Frame {
     }
 
     fn py(&self, y: f64) -> f64 {
-        self.area[1] + self.area[3] - (y - self.y.0) / (self.y.1 - self.y.0) * self.area[3]
+        self.area[1] + self.area[3] - share_of(y, self.y, self.y_log) * self.area[3]
     }
 }
 
@@ -46,8 +56,16 @@ pub(super) fn render(request: &ChartRequest, picture: &Picture) -> Chart {
     let heading = wrap(&picture.title, TITLE, width - 16.0, 3);
     let mut top = 8.0 + LINE * heading.len() as f64 + LINE;
     let (x, y) = ranges(request, picture);
-    let y_ticks = ticks(y.0, y.1, (height / 60.0).clamp(2.0, 8.0) as usize);
-    let widest = y_ticks.iter().map(|&t| text_width(&tick_text(t, &y_ticks), TEXT)).fold(0.0, f64::max);
+    let most = (height / 60.0).clamp(2.0, 8.0) as usize;
+    let y_ticks: Vec<(f64, String)> = match picture.y_log {
+        // One by one: on such an axis no distance between ticks says how many decimals they need.
+        true => log_ticks(y.0, y.1, most).into_iter().map(|tick| (tick, tick_text(tick, &[tick]))).collect(),
+        false => {
+            let ticks = ticks(y.0, y.1, most);
+            ticks.iter().map(|&tick| (tick, tick_text(tick, &ticks))).collect()
+        }
+    };
+    let widest = y_ticks.iter().map(|(_, words)| text_width(words, TEXT)).fold(0.0, f64::max);
     let left = 12.0 + widest;
     let bottom = 2.0 * LINE + 6.0;
 
@@ -60,7 +78,8 @@ pub(super) fn render(request: &ChartRequest, picture: &Picture) -> Chart {
     top += LINE * legend.len() as f64;
 
     let area = [left, top, (width - left - right).max(1.0), (height - top - bottom).max(1.0)];
-    let frame = Frame { area, x, y, x_log: picture.extent.as_ref().is_some_and(|extent| extent.log) };
+    let frame =
+        Frame { area, x, y, x_log: picture.extent.as_ref().is_some_and(|extent| extent.log), y_log: picture.y_log };
     let mut svg = Svg::new(&request.id, width, height, &picture.title, &picture.summary);
     let clip = format!("{}-area", request.id);
     svg.clip(&clip, area);
@@ -101,6 +120,7 @@ pub(super) fn render(request: &ChartRequest, picture: &Picture) -> Chart {
         x,
         x_log: frame.x_log,
         y,
+        y_log: frame.y_log,
         x_label,
         y_label,
         series,
@@ -138,6 +158,13 @@ fn ranges(request: &ChartRequest, picture: &Picture) -> ((f64, f64), (f64, f64))
     let highs = picture.ribbons.iter().flat_map(|ribbon| &ribbon.points).map(|point| point.2);
     let largest_y = seen.map(|point| point.1).chain(highs).fold(0.0, f64::max);
     let top = largest_y.max(picture.y_at_least).min(picture.y_at_most) * y_scale;
+    if picture.y_log {
+        let positive = picture.strokes.iter().flat_map(|stroke| &stroke.points).map(|point| point.1 * y_scale);
+        let least = positive.filter(|&y| y > 0.0).fold(f64::INFINITY, f64::min).min(top.max(1.0));
+        let decade = |y: f64, up: f64| libm::pow(10.0, libm::floor(libm::log10(y) + up));
+        let low = decade(least, 1e-9);
+        return (x, (low, decade(top.max(least), 1.0 - 1e-9).max(10.0 * low)));
+    }
     let y = if picture.y_unit == Unit::Percent { 100.0 } else { round_up(top, 5) };
     (x, (0.0, y))
 }
@@ -170,7 +197,7 @@ fn end_labels(picture: &Picture, series: &[Series], y: (f64, f64), height: f64) 
     let mut ends: Vec<EndLabel> = Vec::new();
     for (index, (stroke, series)) in picture.strokes.iter().zip(series).enumerate() {
         if let (true, Some(&last)) = (!matches!(stroke.form, Form::Dots | Form::Strip), series.y.last()) {
-            let at = (height - (last - y.0) / (y.1 - y.0) * height).clamp(0.0, height);
+            let at = (height - share_of(last, y, picture.y_log) * height).clamp(0.0, height);
             ends.push(EndLabel { stroke: index, y: at, shift: at });
         }
     }
@@ -237,12 +264,12 @@ fn x_ticks(frame: &Frame, picture: &Picture) -> Vec<(f64, String)> {
     ticks.iter().map(|&tick| (tick, tick_text(tick, &ticks))).collect()
 }
 
-fn draw_axes(svg: &mut Svg, frame: &Frame, y_ticks: &[f64], x_ticks: &[(f64, String)], colours: &Scheme) {
+fn draw_axes(svg: &mut Svg, frame: &Frame, y_ticks: &[(f64, String)], x_ticks: &[(f64, String)], colours: &Scheme) {
     let [left, top, width, height] = frame.area;
-    for &tick in y_ticks {
-        let y = frame.py(tick);
-        svg.line((left, y), (left + width, y), if tick == 0.0 { colours.quiet } else { colours.rule }, 1.0, "");
-        svg.text((left - 6.0, y + 4.0), "end", colours.quiet, &tick_text(tick, y_ticks));
+    for (tick, words) in y_ticks {
+        let y = frame.py(*tick);
+        svg.line((left, y), (left + width, y), if *tick == 0.0 { colours.quiet } else { colours.rule }, 1.0, "");
+        svg.text((left - 6.0, y + 4.0), "end", colours.quiet, words);
     }
     for (tick, words) in x_ticks {
         let x = frame.px(*tick);

@@ -79,6 +79,7 @@ pub(super) fn demand_and_capacity(lanes: &[Lane]) -> Picture {
         y_unit: Unit::Count,
         y_at_least: 1.0,
         y_at_most: f64::INFINITY,
+        y_log: false,
         extent: hours(end),
         ribbons: vec![],
         marks: vec![],

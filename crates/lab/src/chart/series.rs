@@ -1,8 +1,8 @@
 //! From a run's records to what is drawn, and to the sentences above it.
 
-use super::ScalingLane;
 use super::axis::Unit;
 use super::{Direction, Form, Picture, Stroke};
+use super::{ScalingLane, StormLane};
 use crate::stats::quantile;
 use crate::words::{self, duration, percent};
 use servelab_spec::experiment::SloSpec;
@@ -23,6 +23,8 @@ pub struct Lane {
     pub hits: Vec<(f64, u32, u32)>,
     /// How replicas came and went, where they do.
     pub scaling: Option<ScalingLane>,
+    /// What clients sent, where they have rules of their own.
+    pub storm: Option<StormLane>,
 }
 
 pub(super) fn ttft_over_time(lanes: &[Lane], slo: &SloSpec) -> Picture {
@@ -49,6 +51,7 @@ pub(super) fn ttft_over_time(lanes: &[Lane], slo: &SloSpec) -> Picture {
         y_unit: Unit::of_duration(largest),
         y_at_least: 0.0,
         y_at_most: f64::INFINITY,
+        y_log: false,
         marks: vec![],
         extent: None,
         ribbons: vec![],
@@ -93,6 +96,7 @@ pub(super) fn ttft_cdf(lanes: &[Lane], slo: &SloSpec) -> Picture {
         y_unit: Unit::Percent,
         y_at_least: 1.0,
         y_at_most: f64::INFINITY,
+        y_log: false,
         marks: vec![],
         extent: None,
         ribbons: vec![],
@@ -122,6 +126,7 @@ pub(super) fn outstanding_over_time(lanes: &[Lane]) -> Picture {
         y_unit: Unit::Count,
         y_at_least: 1.0,
         y_at_most: f64::INFINITY,
+        y_log: false,
         marks: vec![],
         extent: None,
         ribbons: vec![],
@@ -152,6 +157,7 @@ pub(super) fn reuse_over_time(lanes: &[Lane]) -> Picture {
         y_unit: Unit::Percent,
         y_at_least: 1.0,
         y_at_most: f64::INFINITY,
+        y_log: false,
         marks: vec![],
         extent: None,
         ribbons: vec![],

@@ -136,6 +136,7 @@ fn lines(request: &SweepChartRequest, report: &SweepReport, axis: &Axis) -> Char
         y_unit: unit(figure, largest),
         y_at_least: 0.0,
         y_at_most: f64::INFINITY,
+        y_log: false,
         marks: vec![],
         extent: Some(Extent { low, high, log, ticks }),
         ribbons,

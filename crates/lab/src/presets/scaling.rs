@@ -47,7 +47,7 @@ pub(super) fn judge(name: &str) -> Option<Judge> {
 }
 
 /// HPA on a signal.
-fn hpa(signal: Signal, target: f64) -> ControllerSpec {
+pub(super) fn hpa(signal: Signal, target: f64) -> ControllerSpec {
     let external = f64::from(u8::from(signal == Signal::QueueDepth));
     ControllerSpec::named("kubernetes_hpa")
         .with("signal", f64::from(signal as u8))
@@ -56,7 +56,7 @@ fn hpa(signal: Signal, target: f64) -> ControllerSpec {
 }
 
 /// A fleet under a curve, with the cold start of an 8-billion model and nothing cached.
-fn fleet(curve: &str, rate: f64, controllers: Vec<ControllerSpec>) -> Spec {
+pub(super) fn fleet(curve: &str, rate: f64, controllers: Vec<ControllerSpec>) -> Spec {
     let startup = startup::presets::find("l40s_8b").map_or_else(StartupSpec::default, |preset| preset.startup);
     let startup = StartupSpec { node_s: 90.0, ..startup };
     let demand = DemandSpec { curve: curve.into(), rate, ..DemandSpec::default() };

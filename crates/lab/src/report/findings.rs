@@ -250,8 +250,13 @@ fn good(report: &Report, done: &[usize], baseline: usize) -> Option<String> {
 /// What a parameter changed: the first policy that was run twice, side by side.
 fn variants(spec: &Spec, report: &Report, done: &[usize]) -> Option<String> {
     let pairs = done.iter().enumerate().flat_map(|(i, &a)| done[i + 1..].iter().map(move |&b| (a, b)));
+    let runs = spec.contenders();
     let (a, b) = pairs.into_iter().find(|&(a, b)| {
-        spec.policies[a].name == spec.policies[b].name && report.policies[a].label != report.policies[b].label
+        let (of_a, of_b) = (runs[a], runs[b]);
+        let alone = of_a.policy != of_b.policy && (of_a.controller, of_a.clients) == (of_b.controller, of_b.clients);
+        alone
+            && report.policies[a].name == report.policies[b].name
+            && report.policies[a].label != report.policies[b].label
     })?;
     let (a, b) = (&report.policies[a], &report.policies[b]);
     let mut figures = vec![("reuse", "", percent(b.reuse.ratio), percent(a.reuse.ratio))];

@@ -19,7 +19,7 @@ impl Case<'_> {
     /// The same experiment under `policies` with `changes`. Nothing unless steps are priced (a judge has no executor), and nothing when the changes do
     /// not fit the spec as it is.
     pub(crate) fn variant(&self, policies: &[PolicySpec], changes: &[(&str, &str)]) -> Option<Variant> {
-        if self.spec.execution.mode != ExecutionMode::Priced {
+        if !matches!(self.spec.execution.mode, ExecutionMode::Priced | ExecutionMode::Server) {
             return None;
         }
         let start = Spec { policies: policies.to_vec(), ..self.spec.clone() };

@@ -125,6 +125,8 @@ impl Session {
             match record.outcome {
                 Outcome::Rejected { code, .. } => story.why = format!("refused with status {code}"),
                 Outcome::Lost { .. } => story.why = "lost with its replica".into(),
+                Outcome::TimedOut => story.why = "its client waited no longer".into(),
+                Outcome::Abandoned => story.why = "its client gave it up".into(),
                 Outcome::Finished | Outcome::Pending => {}
             }
         } else if let Some(output) = run.fleet.output(request) {

@@ -44,6 +44,7 @@ fn picture(title: String, summary: String) -> Picture {
         y_unit: Unit::Percent,
         y_at_least: 0.0,
         y_at_most: f64::INFINITY,
+        y_log: false,
         extent: None,
         ribbons: vec![],
         strokes: vec![],

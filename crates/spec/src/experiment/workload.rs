@@ -177,6 +177,8 @@ pub struct MultiTenantSpec {
     pub tenants: u32,
     /// Zipf exponent of tenant popularity; 0 is uniform.
     pub skew: f64,
+    /// How many times its share the first tenant sends.
+    pub noisy: f64,
     /// LoRA adapters: tenant `t` asks for adapter `t % adapters`, and blocks of one adapter are never another's; 0: none.
     pub adapters: u32,
     /// Shortest system prompt, tokens.
@@ -203,6 +205,7 @@ impl Default for MultiTenantSpec {
             requests: 200,
             tenants: 6,
             skew: 0.0,
+            noisy: 1.0,
             adapters: 0,
             system_min: 384,
             system_max: 448,

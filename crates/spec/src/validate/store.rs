@@ -11,6 +11,7 @@ pub(super) fn check(spec: &Spec) -> Result<(), SpecError> {
     let without = |why: &str| Err(SpecError::new("store.blocks", store.blocks, format!("accepted is 0 {why}")));
     match spec.execution.mode {
         ExecutionMode::Tick => return without("in a run in ticks: its replicas have no KV blocks"),
+        ExecutionMode::Server => return without("in a run of servers: they have no KV blocks"),
         ExecutionMode::Tinygpt => {
             return without(
                 "with the real model, whose K and V are not copied between replicas; a store needs execution.mode=priced",

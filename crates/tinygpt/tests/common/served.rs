@@ -39,6 +39,7 @@ pub fn settings() -> [(&'static str, EngineConfig); 3] {
         adapter_slots: 0,
         kv_changes: false,
         write_through: false,
+        queue: Default::default(),
     };
     let plain =
         EngineConfig { blocks: 96, token_budget: 512, chunked_prefill: false, prefix_cache: false, ..full.clone() };

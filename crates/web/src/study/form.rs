@@ -238,6 +238,7 @@ mod tests {
             version: SCHEMA_VERSION,
             policies: vec![],
             controllers: vec![],
+            clients: vec![],
             startups: vec![],
             presets: vec![],
             costs: vec![],

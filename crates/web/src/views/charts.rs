@@ -1,7 +1,7 @@
 //! The charts, on one time axis with the stage's position in all of them.
 
 use super::chart::ChartView;
-use crate::state::{App, CHARTS, SCALING_CHART};
+use crate::state::{App, CHARTS, SCALING_CHART, STORM_CHARTS};
 use crate::text;
 use leptos::prelude::*;
 
@@ -10,6 +10,7 @@ use leptos::prelude::*;
 pub(super) fn Charts() -> impl IntoView {
     let app = App::here();
     let scales = Memo::new(move |_| app.run.spec.with(|spec| spec.as_ref().is_some_and(|spec| spec.scaling.on)));
+    let storms = Memo::new(move |_| app.run.spec.with(|spec| spec.as_ref().is_some_and(|spec| spec.clients.on)));
     let any = Memo::new(move |_| app.run.report.with(Option::is_some));
     view! {
         <section class="charts" aria-label=text::CHARTS_REGION>
@@ -18,7 +19,11 @@ pub(super) fn Charts() -> impl IntoView {
                 <div class="chart-grid" class:dim=move || app.stale()>
                     {(0..CHARTS.len())
                         .map(|at| {
-                            let shown = move || CHARTS[at] != SCALING_CHART || scales.get();
+                            let shown = move || match CHARTS[at] {
+                                SCALING_CHART => scales.get(),
+                                id if STORM_CHARTS.contains(&id) => storms.get(),
+                                _ => true,
+                            };
                             view! { <Show when=shown><ChartView at=at /></Show> }
                         })
                         .collect_view()}

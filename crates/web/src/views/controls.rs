@@ -1,7 +1,8 @@
 //! Everything that can be set, in groups, each setting with its unit, default and sentence, all of it from the catalog.
 
-use super::controllers::Controllers;
+use super::classes::ClassesField;
 use super::curve::CurveField;
+use super::named::{Named, NamedList};
 use super::param::Param;
 use super::policies::Policies;
 use crate::state::App;
@@ -22,14 +23,19 @@ pub(super) fn Controls() -> impl IntoView {
                 </Show>
                 <Execution />
                 <Policies />
-                <Controllers />
+                <NamedList of=Named::Controllers />
+                <NamedList of=Named::Clients />
                 <Group title=text::GROUP_FLEET keys=|key| key == "replicas" || key == "seed" open=true />
                 <Group title=text::GROUP_WORKLOAD keys=|key| key.starts_with("workload.") open=true />
                 <CurveField />
                 <Group title=text::GROUP_ENGINE keys=|key| key.starts_with("engine.") open=false />
                 <Group title=text::GROUP_SIGNALS keys=|key| key.starts_with("routing.") open=false note=text::SIGNALS_NOTE />
+                <Group title=text::GROUP_GATEWAY keys=|key| key.starts_with("gateway.") open=false note=text::GATEWAY_NOTE />
+                <ClassesField />
                 <Group title=text::GROUP_STORE keys=|key| key.starts_with("store.") open=false note=text::STORE_NOTE />
                 <Group title=text::GROUP_EVENTS keys=|key| key.starts_with("events.") open=false note=text::EVENTS_NOTE />
+                <Group title=text::GROUP_CLIENTS keys=|key| key.starts_with("clients.") open=false note=text::CLIENTS_NOTE />
+                <Group title=text::GROUP_FAULTS keys=|key| key.starts_with("faults.") open=false note=text::FAULTS_NOTE />
                 <Group title=text::GROUP_SCALING keys=|key| key.starts_with("scaling.") open=false note=text::SCALING_NOTE />
                 <Group title=text::GROUP_STARTUP keys=|key| key.starts_with("startup.") && !key.starts_with("startup.probes.") open=false note=text::STARTUP_NOTE />
                 <Group title=text::GROUP_PROBES keys=|key| key.starts_with("startup.probes.") open=false note=text::PROBES_NOTE />
@@ -134,7 +140,7 @@ fn Setting(info: ParamInfo) -> impl IntoView {
 fn Execution() -> impl IntoView {
     let app = App::here();
     let mode = Memo::new(move |_| app.draft.with(|draft| mode_of(draft.execution.mode, draft.execution.device)));
-    let live = move || !matches!(mode.get(), "priced" | "tick");
+    let live = move || !matches!(mode.get(), "priced" | "tick" | "server");
     let costs = Memo::new(move |_| app.catalog.with(|c| c.as_ref().map(|c| c.costs.clone()).unwrap_or_default()));
     let cost = Memo::new(move |_| {
         let name = app.draft.with(|draft| draft.execution.cost.clone());
@@ -175,6 +181,7 @@ fn Execution() -> impl IntoView {
                         <select id="set-mode" data-testid="mode" aria-describedby="set-mode-help" prop:value=mode on:change=move |event| choose(event_target_value(&event))>
                             <option value="priced">{text::MODE_PRICED}</option>
                             <option value="tick">{text::MODE_TICK}</option>
+                            <option value="server">{text::MODE_SERVER}</option>
                             <option value="auto">{text::MODE_AUTO}</option>
                             <option value="cpu">{text::MODE_CPU}</option>
                             <option value="webgpu">{text::MODE_GPU}</option>
@@ -187,6 +194,9 @@ fn Execution() -> impl IntoView {
             </div>
             <Show when=move || mode.get() == "tick">
                 <Settings keys=|key| key.starts_with("tick.") />
+            </Show>
+            <Show when=move || mode.get() == "server">
+                <Settings keys=|key| key.starts_with("server.") />
             </Show>
             <Show when=move || mode.get() == "priced">
                 <div class="param">
@@ -243,6 +253,7 @@ fn mode_of(mode: ExecutionMode, device: DeviceChoice) -> &'static str {
     match (mode, device) {
         (ExecutionMode::Priced, _) => "priced",
         (ExecutionMode::Tick, _) => "tick",
+        (ExecutionMode::Server, _) => "server",
         (ExecutionMode::Tinygpt, DeviceChoice::Auto) => "auto",
         (ExecutionMode::Tinygpt, DeviceChoice::Cpu) => "cpu",
         (ExecutionMode::Tinygpt, DeviceChoice::Webgpu) => "webgpu",
@@ -253,6 +264,7 @@ fn execution_of(name: &str) -> Option<(ExecutionMode, DeviceChoice)> {
     match name {
         "priced" => Some((ExecutionMode::Priced, DeviceChoice::Auto)),
         "tick" => Some((ExecutionMode::Tick, DeviceChoice::Auto)),
+        "server" => Some((ExecutionMode::Server, DeviceChoice::Auto)),
         "auto" => Some((ExecutionMode::Tinygpt, DeviceChoice::Auto)),
         "cpu" => Some((ExecutionMode::Tinygpt, DeviceChoice::Cpu)),
         "webgpu" => Some((ExecutionMode::Tinygpt, DeviceChoice::Webgpu)),
@@ -266,7 +278,7 @@ mod tests {
 
     #[test]
     fn every_mode_comes_back_as_itself() {
-        for name in ["priced", "tick", "auto", "cpu", "webgpu"] {
+        for name in ["priced", "tick", "server", "auto", "cpu", "webgpu"] {
             let (mode, device) = execution_of(name).expect("a mode");
             assert_eq!(mode_of(mode, device), name);
         }

@@ -20,6 +20,7 @@ pub(super) fn Export(report: Arc<Report>) -> impl IntoView {
     });
     let configurations = configurations
         .chain(scalers)
+        .chain(report.configurations.iter().map(|of| (text::GROUP_GATEWAY.to_owned(), of.clone())))
         .map(|(label, configuration)| {
             let title = text::configuration_title(&label, &configuration.project);
             view! {

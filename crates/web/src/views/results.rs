@@ -1,6 +1,8 @@
 //! The answer: a row per policy, the better value bold, and what happened in sentences.
 
+mod clients;
 mod column;
+mod gateway;
 mod scaling;
 mod table;
 
@@ -10,6 +12,8 @@ use super::export::Export;
 use super::tenants::{Replicas, Tenants};
 use crate::state::{App, Phase};
 use crate::text;
+use clients::Clients;
+use gateway::Gateway;
 use leptos::prelude::*;
 use scaling::Scaling;
 use servelab_spec::Report;
@@ -39,8 +43,10 @@ pub(super) fn Results() -> impl IntoView {
                         <ul class="findings" data-testid="findings">
                             {report.findings.iter().map(|finding| view! { <li>{finding.clone()}</li> }).collect_view()}
                         </ul>
+                        <Clients report=report.clone() />
                         <Scaling report=report.clone() />
                         <Table report=report.clone() />
+                        <Gateway report=report.clone() />
                         <Tenants report=report.clone() />
                         <Replicas report=report.clone() />
                         <Export report=report />

@@ -65,7 +65,7 @@ impl MultiTenant {
             block_tokens,
             gap_ns: 1e9 / rate_per_s,
             tenants,
-            popularity: Popularity::new(sizes.tenants, sizes.skew),
+            popularity: Popularity::noisy(sizes.tenants, sizes.skew, sizes.noisy),
             arrivals: Stream::new(seed, b"arrivals"),
             whose: Stream::new(seed, b"tenant"),
             user_lengths: Stream::new(seed, b"user_length"),
@@ -217,6 +217,23 @@ mod tests {
             })
             .sum();
         assert!(chi2 < 18.47, "chi square with 4 degrees of freedom, one in a thousand: {chi2}");
+    }
+
+    /// At ten times its share beside four others the first of five sends ten of fourteen requests.
+    #[test]
+    fn a_noisy_tenant_sends_so_many_times_its_share() {
+        let sizes = MultiTenantSpec {
+            requests: 30_000,
+            tenants: 5,
+            noisy: 10.0,
+            system_min: 0,
+            system_max: 0,
+            ..Default::default()
+        };
+        let first = all(&sizes, 4, 10.0).iter().filter(|request| request.tenant == 0).count() as f64;
+        // Four standard deviations of a binomial.
+        let expected = 30_000.0 * 10.0 / 14.0;
+        assert!((first - expected).abs() < 4.0 * (expected * 4.0 / 14.0).sqrt(), "{first}");
     }
 
     #[test]

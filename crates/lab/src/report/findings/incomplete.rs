@@ -1,8 +1,9 @@
 //! What limits every comparison: policies that were not run to their end, and requests that nobody served.
 
+use crate::report::gateway;
 use crate::session::Stage;
 use crate::words::count;
-use servelab_fleet::Outcome;
+use servelab_fleet::{Outcome, Refusal};
 use servelab_spec::experiment::Spec;
 use servelab_spec::report::Report;
 
@@ -47,15 +48,15 @@ pub(super) fn refused(spec: &Spec, stage: &Stage, report: &Report) -> Option<Str
 
 /// The reason as what follows a colon; the refusals of a run nearly always have one and the same.
 fn why(spec: &Spec, stage: &Stage) -> String {
-    let mut codes: Vec<u16> = (stage.runs.iter().flat_map(|run| &run.records))
+    let mut causes: Vec<(u16, Refusal)> = (stage.runs.iter().flat_map(|run| &run.records))
         .filter_map(|record| match record.outcome {
-            Outcome::Rejected { code, .. } => Some(code),
+            Outcome::Rejected { code, cause } => Some((code, cause)),
             _ => None,
         })
         .collect();
-    codes.sort();
-    codes.dedup();
-    if codes == [NEVER_FITS] {
+    causes.sort();
+    causes.dedup();
+    if causes == [(NEVER_FITS, Refusal::NeverFits)] {
         let engine = &spec.engine;
         let pool = u64::from(engine.blocks) * u64::from(engine.block_tokens);
         let (blocks, tokens) = (count(u64::from(engine.blocks)), count(u64::from(engine.block_tokens)));
@@ -65,6 +66,7 @@ fn why(spec: &Spec, stage: &Stage) -> String {
             ": prompt and output do not fit into a replica's KV pool of {blocks} block{plural} × {tokens} = {pool} tokens"
         );
     }
-    let codes: Vec<String> = codes.iter().map(u16::to_string).collect();
-    format!(" (status {})", codes.join(", "))
+    let causes: Vec<String> =
+        causes.iter().map(|(code, cause)| format!("{code}, {}", gateway::cause(*cause))).collect();
+    format!(" (status {})", causes.join("; "))
 }

@@ -1,0 +1,109 @@
+//! Storms in whole runs: what the presets of the overload lab are about, over seeds; and what a report says of clients adds up.
+#![cfg(not(target_arch = "wasm32"))]
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+use servelab_lab::{presets, run_priced};
+use servelab_spec::report::{ClientsReport, Report};
+use servelab_spec::{Spec, patch};
+
+fn spec(name: &str, seed: u64, changes: &[(&str, &str)]) -> Spec {
+    let start = Spec { seed, ..presets::find(name).unwrap().spec };
+    changes.iter().fold(start, |spec, (key, value)| patch::set(&spec, key, value).unwrap())
+}
+
+fn clients(report: &Report) -> Vec<&ClientsReport> {
+    report.policies.iter().map(|policy| policy.clients.as_ref().unwrap()).collect()
+}
+
+/// The answer of a preset, changed or not, with four seeds.
+fn all_say(wanted: u32, name: &str, changes: &[(&str, &str)]) {
+    for seed in 1..=4 {
+        let verdict = run_priced(&spec(name, seed, changes)).unwrap().verdict.unwrap();
+        println!("{name} {changes:?}, seed {seed}: {} {}", verdict.option, verdict.because);
+        assert_eq!(verdict.option, wanted, "{name} {changes:?}, seed {seed}: {}", verdict.because);
+    }
+}
+
+#[test]
+fn a_short_stop_breaks_a_service_for_good_and_one_attempt_each_heals_it() {
+    all_say(2, "metastable", &[]);
+    all_say(0, "metastable", &[("clients.policies.0.params.attempts", "1")]);
+    all_say(0, "metastable", &[("clients.cancels", "on")]);
+    // Below C/A nothing stays broken.
+    all_say(0, "metastable", &[("workload.rate", "0.25")]);
+}
+
+#[test]
+fn cancelling_what_nobody_waits_for_heals_in_mid_run() {
+    all_say(0, "metastable-remedy", &[]);
+    all_say(2, "metastable-remedy", &[("faults.remedy", "none")]);
+    // Budgets stop the loop, but the server still works off what piled up, for nobody.
+    all_say(2, "metastable-remedy", &[("faults.remedy", "budgets")]);
+}
+
+#[test]
+fn sdk_defaults_do_not_bridge_ten_seconds() {
+    all_say(2, "sdk-outage", &[]);
+    all_say(0, "sdk-outage", &[("faults.down_s", "0.5")]);
+}
+
+#[test]
+fn layers_multiply() {
+    all_say(1, "retry-layers", &[]);
+}
+
+/// Attempts are accounted for by layer, capacity by use, and a storm that does not end says how many wait.
+#[test]
+fn what_is_reported_of_clients_adds_up() {
+    for (name, changes) in [("retry-storm", &[][..]), ("metastable", &[("clients.patience_s", "0")][..])] {
+        let report = run_priced(&spec(name, 3, changes)).unwrap();
+        for (policy, of) in report.policies.iter().zip(clients(&report)) {
+            let a = of.attempts;
+            let refused = a.refused_by_client + a.refused_by_gateway + a.refused_by_router + a.refused_by_replica;
+            assert_eq!(a.accepted + refused + a.withdrawn + a.vanished + a.held, policy.requests.attempts);
+            assert_eq!(policy.requests.attempts - policy.requests.total, of.retries + of.hedges);
+            let c = of.capacity;
+            assert!((c.useful + c.wasted + c.refusing + c.unfinished + c.idle - 1.0).abs() < 1e-9, "{c:?}");
+            let r = policy.requests;
+            assert_eq!(of.gave_up, r.total - r.finished - r.pending);
+            assert_eq!(of.waiting, r.pending);
+            assert_eq!(of.all_served_s.is_some(), r.finished == r.total);
+            if name == "metastable" {
+                assert!(of.waiting > 0, "cut in the middle of the storm");
+            }
+        }
+    }
+}
+
+/// A list of client policies makes a run each; together they make one.
+#[test]
+fn client_policies_are_contenders_or_share_a_run() {
+    let apart = run_priced(&spec("retry-storm", 1, &[])).unwrap();
+    let labels: Vec<&str> = apart.policies.iter().map(|policy| policy.label.as_str()).collect();
+    assert_eq!(labels.len(), 3);
+    assert!(labels[0].starts_with("Every second (attempts 30"), "{labels:?}");
+    let together = run_priced(&spec("retry-storm", 1, &[("clients.together", "on")])).unwrap();
+    assert_eq!((together.policies.len(), together.policies[0].label.as_str()), (1, "Least outstanding requests"));
+    assert!(clients(&together)[0].retries > 0);
+}
+
+#[test]
+fn nonsense_is_refused_at_its_field() {
+    let base = presets::find("retry-storm").unwrap().spec;
+    let field = |key: &str, value: &str| match patch::set(&base, key, value) {
+        Err(error) => error.field,
+        Ok(spec) => servelab_lab::catalog::check(&spec).unwrap_err().field,
+    };
+    assert_eq!(field("clients.policies", "nobody"), "clients.policies.name");
+    assert_eq!(field("clients.policies", "openai_sdk(attempts=0)"), "clients.policies.openai_sdk.attempts");
+    assert_eq!(field("clients.policies.0.params.jitter", "9"), "clients.policies.every_second.jitter");
+    assert_eq!(field("clients.policies", "grpc,grpc"), "clients.policies.1");
+    assert_eq!(field("clients.processes", "0"), "clients.processes");
+    assert_eq!(field("clients.on", "off"), "clients.policies");
+    assert_eq!(field("faults.down", "2"), "faults.down");
+    assert_eq!(field("faults.errors", "1.5"), "faults.errors");
+    assert_eq!(field("server.service_s", "0"), "server.service_s");
+    let poison = patch::set(&base, "faults.poison", "on").unwrap();
+    let beyond = patch::set(&poison, "faults.poison_request", "4000").unwrap();
+    assert_eq!(servelab_lab::catalog::check(&beyond).unwrap_err().field, "faults.poison_request");
+}

@@ -1,0 +1,88 @@
+//! What was turned away, by whom and why, and how the priority classes fared.
+
+use crate::format::{duration, whole};
+use crate::text;
+use leptos::prelude::*;
+use servelab_spec::Report;
+use std::sync::Arc;
+
+/// Tables of refusals and of classes; nothing where nobody was turned away and there are no classes.
+#[component]
+pub(super) fn Gateway(report: Arc<Report>) -> impl IntoView {
+    let many = report.policies.len() > 1;
+    let refusals = report.policies.iter().flat_map(|policy| {
+        policy.refusals.iter().map(|of| {
+            view! {
+                <tr data-testid="refusal-row">
+                    {many.then(|| view! { <th scope="row">{policy.label.clone()}</th> })}
+                    <td>{of.layer.clone()}</td>
+                    <td>{of.cause.clone()}</td>
+                    <td class="num">{of.code}</td>
+                    <td class="num">{whole(of.attempts)}</td>
+                </tr>
+            }
+        })
+    });
+    let refusals: Vec<_> = refusals.collect();
+    let classes = report.policies.iter().flat_map(|policy| {
+        policy.gateway.iter().flat_map(|gateway| &gateway.classes).map(|class| {
+            view! {
+                <tr data-testid="class-row">
+                    {many.then(|| view! { <th scope="row">{policy.label.clone()}</th> })}
+                    <th scope="row">{class.name.clone()}</th>
+                    <td class="num">{whole(class.requests.total)}</td>
+                    <td class="num">{whole(class.requests.rejected)}</td>
+                    <td class="num">{duration(class.ttft_s.p95)}</td>
+                    <td class="num">{duration(class.held_s.p95)}</td>
+                    <td class="num">{text::good_share(class.goodput.fraction)}</td>
+                </tr>
+            }
+        })
+    });
+    let classes: Vec<_> = classes.collect();
+    let run = move || many.then(|| view! { <th scope="col">{text::COL_RUN}</th> });
+    let of_classes = (!classes.is_empty()).then(|| {
+        view! {
+            <h3>{text::CLASS_RESULTS}</h3>
+            <div class="table-box" role="region" tabindex="0" aria-label=text::CLASS_RESULTS data-keys="">
+                <table class="table" data-testid="class-table">
+                    <thead>
+                        <tr>
+                            {run()}
+                            <th scope="col">{text::COL_CLASS}</th>
+                            <th scope="col">{text::REQUESTS}</th>
+                            <th scope="col">{text::COL_CLASS_REFUSED}</th>
+                            <th scope="col">{text::COL_CLASS_TTFT}</th>
+                            <th scope="col" title=text::DEF_CLASS_HELD>{text::COL_CLASS_HELD}</th>
+                            <th scope="col">{text::COL_CLASS_GOOD}</th>
+                        </tr>
+                    </thead>
+                    <tbody>{classes}</tbody>
+                </table>
+            </div>
+        }
+    });
+    let of_refusals = (!refusals.is_empty()).then(|| {
+        view! {
+            <h3>{text::REFUSALS}</h3>
+            <div class="table-box" role="region" tabindex="0" aria-label=text::REFUSALS data-keys="">
+                <table class="table" data-testid="refusal-table">
+                    <thead>
+                        <tr>
+                            {run()}
+                            <th scope="col">{text::COL_LAYER}</th>
+                            <th scope="col">{text::COL_CAUSE}</th>
+                            <th scope="col">{text::COL_STATUS}</th>
+                            <th scope="col" title=text::DEF_TURNED_AWAY>{text::COL_TURNED_AWAY}</th>
+                        </tr>
+                    </thead>
+                    <tbody>{refusals}</tbody>
+                </table>
+            </div>
+        }
+    });
+    view! {
+        {of_classes}
+        {of_refusals}
+    }
+}
