@@ -9,9 +9,9 @@ pub(crate) fn run(_session: &mut Session) -> Result<(), Failure> {
     Err(Failure::Request(message.into()))
 }
 
-/// Seed of the random weights. Fixed: the model belongs to the project and not to the experiment.
+/// Where the trained model lies when nobody says otherwise: the folder that the page is built from.
 #[cfg(feature = "tinygpt")]
-const WEIGHTS_SEED: u64 = 0;
+const FOLDER: &str = "www/model";
 
 /// Executed steps between two lines of progress: about a second's worth.
 #[cfg(feature = "tinygpt")]
@@ -19,9 +19,10 @@ const STEPS: u32 = 200;
 
 #[cfg(feature = "tinygpt")]
 pub(crate) fn run(session: &mut Session) -> Result<(), Failure> {
-    use servelab_spec::experiment::{DeviceChoice, ModelChoice};
-    use servelab_tinygpt::{CpuKernels, KvShape, TinyGptConfig, TinyGptExecutor, Weights};
+    use servelab_spec::experiment::DeviceChoice;
+    use servelab_tinygpt::{CpuKernels, KvShape, TinyGptExecutor, trained};
     use std::io::Write;
+    use std::rc::Rc;
     use std::time::Instant;
 
     let spec = session.spec();
@@ -29,15 +30,22 @@ pub(crate) fn run(session: &mut Session) -> Result<(), Failure> {
         let message = "execution.device=webgpu: the command line computes on the CPU; accepted are auto and cpu";
         return Err(Failure::Request(message.into()));
     }
-    let config = match spec.execution.model {
-        ModelChoice::Reference => TinyGptConfig::default(),
-        ModelChoice::Small => TinyGptConfig::small(),
-    };
     let shape = KvShape { blocks: spec.engine.blocks, block_tokens: spec.engine.block_tokens };
-    let weights = Weights::random(&config, WEIGHTS_SEED).map_err(|error| Failure::Run(error.to_string()))?;
+    let get: trained::Get = Rc::new(|file, _| {
+        let path = std::path::Path::new(FOLDER).join(file);
+        let read = std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()));
+        Box::pin(std::future::ready(read))
+    });
+    let model = spec.execution.model;
+    let opened = pollster::block_on(trained::open(model, &get));
+    let (weights, alphabet) = opened.map_err(|message| Failure::Run(format!("execution.model: {message}")))?;
     let began = Instant::now();
     let clock = move || began.elapsed().as_secs_f64();
     let mut executor = TinyGptExecutor::new(CpuKernels::new(&weights), shape, Some(Box::new(clock)));
+    executor = executor.fetching(trained::fetch(model, get));
+    if let Some(alphabet) = alphabet {
+        executor = executor.speaking(alphabet);
+    }
     let mut errors = std::io::stderr();
     loop {
         let advanced = pollster::block_on(session.advance_live(&mut executor, STEPS));

@@ -19,6 +19,12 @@ pub enum FleetError {
         /// The replica named.
         replica: u32,
     },
+    /// A time for a replica whose driver was not asked for one.
+    #[error("replica {replica} waits for no stage of its start; only the replica that Poll::Start names does")]
+    NotStarting {
+        /// The replica named.
+        replica: u32,
+    },
     /// A result that does not belong to the step in flight.
     #[error("replica {replica}: {error}")]
     Commit {

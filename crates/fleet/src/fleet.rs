@@ -53,7 +53,7 @@ use routers::{Policies, RouterCounts};
 use serde::{Deserialize, Serialize};
 use servelab_engine::random::Stream;
 use servelab_engine::{BlockKey, EngineEvent, KvChange, Nanos, StepOutput, StepPlan};
-use servelab_spec::experiment::PolicySpec;
+use servelab_spec::experiment::{PolicySpec, Stage};
 use servelab_spec::validate::SpecError;
 use servelab_workload::{Request, Source, Workload};
 use timers::{Timer, Timers};
@@ -69,6 +69,13 @@ pub enum Poll {
     Execute {
         /// The replica.
         replica: u32,
+    },
+    /// Do this stage of the replica's start and call [`Fleet::booted`]; time stands still until then.
+    Start {
+        /// The replica.
+        replica: u32,
+        /// The stage.
+        stage: Stage,
     },
     /// The clock stands at the instant asked for and everything due by then has happened.
     Reached,
@@ -97,6 +104,8 @@ pub struct Fleet {
     /// Replicas that may have something to start.
     stirred: Vec<u32>,
     executing: Option<u32>,
+    /// Replicas whose driver is asked for a stage of their start, in order.
+    booting: Vec<u32>,
     draws: Stream,
     routing: Stream,
     errors: Stream,
@@ -230,6 +239,7 @@ impl Fleet {
         let routing = Stream::new(core.config.seed, b"router");
         let errors = Stream::new(core.config.seed, b"errors");
         let admission = Stream::new(core.config.seed, b"gateway");
+        let booting = (0..n).filter(|&index| core.replicas[index as usize].boot.asked).collect();
         let mut fleet = Fleet {
             core,
             reads: policies.reads(),
@@ -240,6 +250,7 @@ impl Fleet {
             ahead: vec![(0, Nanos::ZERO); n as usize],
             stirred: (0..n).collect(),
             executing: None,
+            booting,
             draws,
             routing,
             errors,
@@ -273,6 +284,9 @@ impl Fleet {
             }
             if let Some(replica) = self.executing {
                 return Poll::Execute { replica };
+            }
+            if let Some((replica, stage)) = self.asks_to_boot() {
+                return Poll::Start { replica, stage };
             }
             if self.core.done {
                 return Poll::Done;

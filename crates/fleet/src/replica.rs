@@ -236,6 +236,9 @@ pub(crate) struct Boot {
     pub(crate) at: u32,
     /// The link over which the stage under way transfers.
     pub(crate) link: Option<u32>,
+    /// The driver is asked how long the stage under way takes.
+    #[serde(default)]
+    pub(crate) asked: bool,
 }
 
 /// One place of a fleet and the replica that lives there, if one does. Places are used again: the fleet's memory grows with what is there.
@@ -295,7 +298,7 @@ impl Replica {
         let prober = probes.filter(|_| life.is_there()).map(|probes| Prober::of_ready(probes, Nanos::ZERO));
         // Whoever is there at the start has started.
         let at = config.scaling.as_ref().map_or(0, |scaling| scaling.startup.stages.len() as u32);
-        let boot = Boot { at, link: None };
+        let boot = Boot { at, ..Boot::default() };
         let past = ReplicaStats::default();
         Ok(Replica {
             life,

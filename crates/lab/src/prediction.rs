@@ -52,7 +52,7 @@ pub(crate) fn predict(stage: &Stage) -> Option<Prediction> {
 fn steps(run: &Run) -> impl Iterator<Item = &LoggedStep> {
     run.log.iter().filter_map(|entry| match entry {
         Entry::Step(step) => Some(step),
-        Entry::DeviceLost => None,
+        Entry::Boot(_) | Entry::DeviceLost => None,
     })
 }
 

@@ -4,6 +4,7 @@
 
 mod admission;
 mod fleets;
+mod live;
 mod routing;
 mod scaling;
 mod storms;
@@ -21,6 +22,7 @@ pub fn all() -> Vec<PresetInfo> {
     all.extend(scaling::all());
     all.extend(admission::all());
     all.extend(storms::all());
+    all.extend(live::all());
     all
 }
 
@@ -38,7 +40,8 @@ pub(crate) fn judge(name: &str) -> Option<Judge> {
             .or_else(|| fleets::judge(name))
             .or_else(|| scaling::judge(name))
             .or_else(|| admission::judge(name))
-            .or_else(|| storms::judge(name)),
+            .or_else(|| storms::judge(name))
+            .or_else(|| live::judge(name)),
     }
 }
 

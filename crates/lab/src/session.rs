@@ -13,7 +13,7 @@ mod live;
 mod look;
 mod saved;
 
-pub use live::{Entry, LoggedStep};
+pub use live::{Entry, LoggedBoot, LoggedStep};
 pub use look::byte_text;
 pub use saved::{Recording, SessionState};
 
@@ -26,6 +26,7 @@ use keyframes::Keyframes;
 use look::Look;
 use servelab_engine::cost::CostModel;
 use servelab_engine::{EngineConfig, Nanos};
+use servelab_fleet::scaling::Life;
 use servelab_fleet::{Fleet, FleetConfig, Poll, ReplicaConfig, RequestRecord};
 use servelab_spec::experiment::{Charge, Coefficients, ExecutionMode, Spec};
 use servelab_spec::protocol::{Chart, ChartRequest};
@@ -95,6 +96,8 @@ pub(crate) struct Run {
     /// What the executor computed; empty in a priced run.
     pub(crate) log: Vec<Entry>,
     keyframes: Keyframes,
+    /// Events of lives that the executor has heard of.
+    heard: usize,
 }
 
 /// Runs a priced spec to its end.
@@ -174,7 +177,7 @@ impl Session {
                 match poll {
                     Poll::Done => stage.current += 1,
                     Poll::Failed => return Err(run.failure(self.spec.contenders()[stage.current].policy)),
-                    Poll::Paused | Poll::Reached | Poll::Execute { .. } => {}
+                    Poll::Paused | Poll::Reached | Poll::Execute { .. } | Poll::Start { .. } => {}
                 }
             }
         }
@@ -340,7 +343,7 @@ impl Stage {
             let ledger = Ledger::new(spec.slo, stage.tenants.len(), stage.survey.last_arrival);
             let (classes, class_of) = admission::classed(spec, stage.tenants.len() as u32);
             let ledger = ledger.classed(classes, class_of);
-            stage.runs.push(Run { fleet, records: vec![], keeps, ledger, over: 0, log: vec![], keyframes });
+            stage.runs.push(Run { fleet, records: vec![], keeps, ledger, over: 0, log: vec![], keyframes, heard: 0 });
         }
         Ok(stage)
     }
@@ -371,6 +374,16 @@ impl Run {
             Some(fault) => RunError::Policy { field: catalog::script_field(index), fault: fault.clone() },
             None => RunError::Damaged("a policy failed and does not say why".into()),
         }
+    }
+
+    /// Tells of replicas that went since the last call.
+    pub(crate) fn gone(&mut self, tell: &mut dyn FnMut(u32)) {
+        for event in &self.ledger.lives[self.heard..] {
+            if let Life::Gone | Life::Killed(_) = event.what {
+                tell(event.replica);
+            }
+        }
+        self.heard = self.ledger.lives.len();
     }
 
     /// Takes what ended, and keeps a state to come back to when one is due.

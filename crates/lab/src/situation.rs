@@ -55,7 +55,10 @@ fn scaling(spec: &Spec, config: FleetConfig) -> FleetConfig {
         scrape: Nanos::from_secs(scaling.scrape_s),
         victim: scaling.victim,
         grace: Nanos::from_secs(scaling.grace_s),
-        startup: crate::startup::config(&spec.startup),
+        startup: match spec.execution.mode {
+            ExecutionMode::Tinygpt => crate::startup::live(&spec.startup),
+            _ => crate::startup::config(&spec.startup),
+        },
         nodes: NodesConfig {
             linger: Nanos::from_secs(scaling.node_linger_s),
             kept: spec.startup.sleep,

@@ -37,6 +37,21 @@ use servelab_spec::experiment::{ProbeSpec, ProbesSpec, StartupSpec};
 /// Bytes of a gigabyte, as vendors of links count.
 const GB: f64 = 1e9;
 
+/// How replicas of a live run start: what a tab has no part in (node, image, process) takes what the settings say, weights and first generation take
+/// the time they take. A tab has nothing to compile and no graphs to capture before the first generation, which does both.
+pub(crate) fn live(spec: &StartupSpec) -> StartupConfig {
+    let settled = config(&StartupSpec { sleep: false, ..*spec });
+    let before = [Stage::Node, Stage::Image, Stage::Process];
+    let (mut stages, after): (Vec<_>, Vec<_>) = (settled.stages.into_iter())
+        .filter(|(stage, _)| before.contains(stage))
+        .partition(|&(stage, _)| stage < Stage::WeightsToHost);
+    let measured = |stage| (stage, StageWork::Measured);
+    stages.extend([Stage::WeightsToHost, Stage::WeightsToDevice].map(measured));
+    stages.extend(after);
+    stages.push(measured(Stage::WarmUp));
+    StartupConfig { stages, ..settled }
+}
+
 /// How replicas start under `spec`.
 pub fn config(spec: &StartupSpec) -> StartupConfig {
     let weights = Weights::of(spec);

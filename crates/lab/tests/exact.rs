@@ -5,7 +5,7 @@
 use servelab_lab::{presets, run_priced};
 use servelab_spec::Spec;
 use servelab_spec::catalog::PresetInfo;
-use servelab_spec::experiment::Coefficients;
+use servelab_spec::experiment::{Coefficients, ExecutionMode};
 
 // The same cases run in a browser, as part of `web.rs`.
 #[cfg(target_arch = "wasm32")]
@@ -53,7 +53,8 @@ fn parts_sum_to_wholes() {
     let small = |spec: &Spec| u64::from(spec.workload.requests()) * spec.contenders().len() as u64 <= 30_000;
     let affordable =
         |preset: &PresetInfo| small(&preset.spec) && (!cfg!(debug_assertions) || preset.spec.engine.blocks < 1000);
-    for preset in presets::all().into_iter().filter(affordable) {
+    let priced = |preset: &PresetInfo| preset.spec.execution.mode != ExecutionMode::Tinygpt;
+    for preset in presets::all().into_iter().filter(affordable).filter(priced) {
         let report = run_priced(&preset.spec).unwrap();
         for policy in &report.policies {
             let r = policy.requests;
@@ -64,15 +65,16 @@ fn parts_sum_to_wholes() {
                 "{}",
                 preset.name
             );
-            assert_eq!(policy.tenants.iter().map(|tenant| tenant.requests.total).sum::<u64>(), r.total);
-            assert_eq!(
-                policy.tenants.iter().map(|tenant| tenant.reuse.hit_tokens).sum::<u64>(),
-                policy.reuse.hit_tokens
-            );
-            assert_eq!(
-                policy.tenants.iter().map(|tenant| tenant.reuse.prompt_tokens).sum::<u64>(),
-                policy.reuse.prompt_tokens
-            );
+            let of_tenants: u64 = policy.tenants.iter().map(|tenant| tenant.requests.total).sum();
+            assert_eq!(of_tenants, r.total, "{}", preset.name);
+            let hits: u64 = policy.tenants.iter().map(|tenant| tenant.reuse.hit_tokens).sum();
+            let prompts: u64 = policy.tenants.iter().map(|tenant| tenant.reuse.prompt_tokens).sum();
+            if r.attempts == r.total {
+                assert_eq!((hits, prompts), (policy.reuse.hit_tokens, policy.reuse.prompt_tokens), "{}", preset.name);
+            } else {
+                // A request that was tried again has one end, and several replicas may have taken it in.
+                assert!(prompts <= policy.reuse.prompt_tokens, "{}", preset.name);
+            }
             assert_eq!(policy.replicas.iter().map(|replica| replica.steps).sum::<u64>(), policy.steps);
             assert_eq!(policy.goodput.good, policy.tenants.iter().map(|tenant| tenant.goodput.good).sum::<u64>());
             assert!(policy.ttft_s.p50 <= policy.ttft_s.p95 && policy.ttft_s.max <= policy.e2e_s.max);

@@ -8,7 +8,10 @@ use servelab_engine::{ExecuteError, Executor, Nanos, StepOutput, StepPlan};
 use servelab_lab::session::{Entry, byte_text};
 use servelab_lab::{RunError, Session, presets};
 use servelab_spec::Spec;
-use servelab_spec::experiment::{Charge, ExecutionMode, RateUnit, WorkloadSpec};
+use servelab_spec::experiment::{
+    Charge, ControllerSpec, ExecutionMode, RateUnit, ScalingSpec, Stage, StartupSpec, WorkloadSpec,
+};
+use std::collections::BTreeSet;
 
 /// Tokens depend on the sequence's own content only, as a real model's do: position, prompt token, draw index.
 struct Arithmetic {
@@ -17,16 +20,23 @@ struct Arithmetic {
     /// Relative noise of the clock, with a pattern of its own.
     noise: f64,
     blind: bool,
+    /// Stages done of replicas' starts.
+    boots: Vec<(u32, Stage)>,
+    /// Replicas with weights of their own, and the most there were at once.
+    own: BTreeSet<u32>,
 }
 
 impl Arithmetic {
     fn new() -> Self {
-        Arithmetic { steps: 0, breaks_at: None, noise: 0.0, blind: false }
+        Arithmetic { steps: 0, breaks_at: None, noise: 0.0, blind: false, boots: vec![], own: BTreeSet::new() }
     }
 }
 
 /// True cost of a step, µs: what calibration has to find.
 const TRUTH: [f64; 5] = [2000.0, 300.0, 0.2, 100.0, 0.05];
+
+/// What the stages of a start take, seconds.
+const BOOT: [(Stage, f64); 3] = [(Stage::WeightsToHost, 0.7), (Stage::WeightsToDevice, 0.2), (Stage::WarmUp, 0.1)];
 
 impl Executor for Arithmetic {
     async fn execute(&mut self, _replica: u32, plan: &StepPlan) -> Result<StepOutput, ExecuteError> {
@@ -48,6 +58,17 @@ impl Executor for Arithmetic {
         let us: f64 = TRUTH.iter().zip(counts).map(|(truth, count)| truth * count as f64).sum();
         let noise = 1.0 + self.noise * (f64::from(self.steps * 7919 % 101) / 50.0 - 1.0);
         Ok(StepOutput { tokens, seconds: (!self.blind).then_some(us * noise * 1e-6) })
+    }
+
+    async fn boot(&mut self, replica: u32, stage: Stage) -> Result<f64, ExecuteError> {
+        self.boots.push((replica, stage));
+        let (_, seconds) = *BOOT.iter().find(|&&(of, _)| of == stage).expect("a stage that can be measured");
+        assert_eq!(self.own.insert(replica), stage == Stage::WeightsToHost, "whoever went was released");
+        Ok(seconds)
+    }
+
+    fn released(&mut self, replica: u32) {
+        self.own.remove(&replica);
     }
 
     fn device(&self) -> String {
@@ -216,4 +237,86 @@ fn a_record_of_another_run_is_refused() {
     shorter.logs[3].truncate(5);
     let session = Session::replay(shorter).unwrap();
     assert!(!session.progress().done, "as far as it goes");
+}
+
+/// Two to four replicas under more than two can serve, each start done for real.
+fn scaled() -> Spec {
+    let mut spec = presets::find("multi-tenant").unwrap().spec;
+    spec.execution.mode = ExecutionMode::Tinygpt;
+    spec.policies.truncate(1);
+    let WorkloadSpec::MultiTenant(w) = &mut spec.workload else { panic!("tenants expected") };
+    (w.requests, w.rate, w.rate_unit) = (1500, 45.0, RateUnit::PerSecond);
+    spec.replicas = 2;
+    spec.scaling = ScalingSpec {
+        on: true,
+        controllers: vec![ControllerSpec::named("kubernetes_hpa")],
+        min: 2,
+        max: 4,
+        scrape_s: 0.5,
+        ..ScalingSpec::default()
+    };
+    spec.startup =
+        StartupSpec { node_s: 2.0, process_s: 0.5, warm_up_s: 60.0, compile_s: 60.0, ..StartupSpec::default() };
+    spec
+}
+
+#[test]
+fn a_replica_that_starts_in_a_live_run_starts_for_real() {
+    let mut executor = Arithmetic::new();
+    let mut session = finished(scaled(), &mut executor);
+    let report = session.report();
+    let policy = &report.policies[0];
+    assert_eq!(policy.requests.finished, 1500);
+    let stages = BOOT.map(|(stage, _)| stage);
+    assert!(!executor.boots.is_empty(), "it scaled up");
+    for replica in executor.boots.iter().map(|boot| boot.0).collect::<BTreeSet<_>>() {
+        let of: Vec<Stage> = executor.boots.iter().filter(|boot| boot.0 == replica).map(|boot| boot.1).collect();
+        assert!(of.chunks(3).all(|life| life == stages), "{replica}: {of:?}");
+    }
+    // From the decision to readiness: node, weights, process, first generation; what the settings say of compilation has no place here.
+    let cold = policy.scaling.as_ref().unwrap();
+    let sum: f64 = cold.delays.iter().map(|delay| delay.seconds).sum();
+    assert!(sum > 3.5, "{:?}", cold.delays);
+    for (name, seconds) in
+        [("Node", 2.0), ("Weights to host", 0.7), ("Weights to GPU", 0.2), ("Process", 0.5), ("Warm-up", 0.1)]
+    {
+        let found = cold.delays.iter().find(|delay| delay.what == name).map(|delay| delay.seconds);
+        assert!(found.is_some_and(|found| (found - seconds).abs() < 1e-6), "{name}: {found:?}");
+    }
+    assert!(!cold.delays.iter().any(|delay| delay.what == "Compile"));
+    // The record holds it, and a look into the middle of a start is the same from there.
+    let mut replayed = Session::replay(session.recording().unwrap()).unwrap();
+    assert_eq!(json(&replayed), json(&session));
+    let booted = |entry: &Entry| matches!(entry, Entry::Boot(_));
+    assert_eq!(session.recording().unwrap().logs[0].iter().filter(|entry| booted(entry)).count(), executor.boots.len());
+    for t in [1.0, 3.1, 3.3, 8.0] {
+        let t = Nanos::from_secs(t);
+        assert_eq!(replayed.frame(0, t).unwrap(), session.frame(0, t).unwrap());
+    }
+}
+
+#[test]
+fn a_live_run_that_scales_can_be_saved_at_any_step() {
+    let whole = json(&finished(scaled(), &mut Arithmetic::new()));
+    let mut executor = Arithmetic::new();
+    let mut session = Session::new(scaled()).unwrap();
+    let mut done = false;
+    while !done {
+        let text = serde_json::to_string(&session.save()).unwrap();
+        session = Session::restore(serde_json::from_str(&text).unwrap()).unwrap();
+        done = block_on(session.advance_live(&mut executor, 97)).unwrap().done;
+    }
+    assert_eq!(json(&session), whole);
+}
+
+#[test]
+fn live_scaling_keeps_to_what_a_tab_can_hold() {
+    let refused = |change: &dyn Fn(&mut Spec)| {
+        let mut spec = scaled();
+        change(&mut spec);
+        servelab_lab::catalog::check(&spec).unwrap_err().field
+    };
+    assert_eq!(refused(&|spec| spec.scaling.max = 9), "scaling.max");
+    assert_eq!(refused(&|spec| spec.startup.warm_spares = 5), "scaling.max");
+    assert_eq!(refused(&|spec| spec.startup.sleep = true), "startup.sleep");
 }

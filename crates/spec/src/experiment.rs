@@ -416,6 +416,8 @@ pub enum ModelChoice {
     Reference,
     /// 2 layers of width 64: for slow devices and tests.
     Small,
+    /// The trained one that comes with the page, fetched: 3 541 248 parameters, 1 024 tokens.
+    Trained,
 }
 
 /// Where a live run computes.

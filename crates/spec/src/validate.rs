@@ -44,6 +44,9 @@ pub const MAX_SCRIPT: usize = 16 * 1024;
 /// KV bytes of one token in the reference TinyGPT: 6 layers × (K, V) × 2 heads × 32 × 4 bytes.
 const TINYGPT_KV_BYTES: u64 = 3072;
 
+/// Most replicas of a live run that scales: each starts with weights of its own, 23 MB of the reference model.
+const LIVE_REPLICAS: u32 = 8;
+
 /// Most KV memory of a live run. A browser tab's GPU buffers become unreliable past about a gigabyte.
 const LIVE_KV_BYTES: u64 = 1 << 30;
 
@@ -366,9 +369,22 @@ impl Spec {
             if e.max_context > 2048 {
                 return Err(SpecError::new("engine.max_context", e.max_context, "TinyGPT holds at most 2048 tokens"));
             }
-            let bytes = u64::from(self.replicas) * u64::from(e.blocks) * u64::from(e.block_tokens) * TINYGPT_KV_BYTES;
+            // Those that start do so beside those that still drain, each with weights of its own.
+            let most = self.scaling.max.saturating_add(self.startup.warm_spares);
+            let places = if self.scaling.on { most.saturating_add(self.scaling.max) } else { self.replicas };
+            if self.scaling.on && most > LIVE_REPLICAS {
+                let accepted = format!(
+                    "with the real model accepted are at most {LIVE_REPLICAS}, spares counted, each with weights of its own"
+                );
+                return Err(SpecError::new("scaling.max", most, accepted));
+            }
+            if self.scaling.on && self.startup.sleep {
+                let accepted = "accepted is off with the real model, which starts for real";
+                return Err(SpecError::new("startup.sleep", "on", accepted));
+            }
+            let bytes = u64::from(places) * u64::from(e.blocks) * u64::from(e.block_tokens) * TINYGPT_KV_BYTES;
             if bytes > LIVE_KV_BYTES {
-                let found = format!("{} MiB of KV on {} replicas", bytes >> 20, self.replicas);
+                let found = format!("{} MiB of KV on {places} replicas", bytes >> 20);
                 let accepted = format!(
                     "a run with the real model is accepted up to {} MiB; fewer replicas or blocks, or execution.mode=priced",
                     LIVE_KV_BYTES >> 20

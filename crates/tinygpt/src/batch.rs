@@ -1,5 +1,6 @@
 //! A step plan, checked and laid out in rows: one row a token, items one after the other.
 
+use crate::alphabet::Alphabet;
 use crate::config::TinyGptConfig;
 use crate::kv::KvShape;
 use servelab_engine::{ExecuteError, StepPlan};
@@ -59,6 +60,21 @@ impl Batch {
     /// # Errors
     /// [`ExecuteError::BadPlan`] naming the item and the value.
     pub fn fill(&mut self, plan: &StepPlan, config: &TinyGptConfig, shape: KvShape) -> Result<(), ExecuteError> {
+        self.fill_in(plan, config, shape, None)
+    }
+
+    /// The same for a plan whose token ids stand in another alphabet than the model's.
+    ///
+    /// # Errors
+    /// As [`Batch::fill`].
+    pub fn fill_in(
+        &mut self,
+        plan: &StepPlan,
+        config: &TinyGptConfig,
+        shape: KvShape,
+        alphabet: Option<&Alphabet>,
+    ) -> Result<(), ExecuteError> {
+        let to_model = |token: u32| alphabet.map_or(token, |alphabet| alphabet.to_model(token));
         self.clear();
         let refuse = |reason: String| Err(ExecuteError::BadPlan { step: plan.step, reason });
         if plan.items.is_empty() || plan.repeat != 1 {
@@ -89,14 +105,14 @@ impl Batch {
             else {
                 return refuse(format!("item {index} has no token ids or no block table; TinyGPT needs both"));
             };
-            if let Some(token) = tokens.iter().find(|&&token| token as usize >= config.vocabulary) {
+            if let Some(token) = tokens.iter().find(|&&token| to_model(token) as usize >= config.vocabulary) {
                 return refuse(format!("item {index} has token {token}; the vocabulary is {}", config.vocabulary));
             }
             if let Some(block) = table.iter().find(|&&block| block >= shape.blocks) {
                 return refuse(format!("item {index} names block {block}; the replica has {}", shape.blocks));
             }
             let span = Span { row: self.rows(), len, start, table_at: self.tables.len(), table_len };
-            self.tokens.extend_from_slice(tokens);
+            self.tokens.extend(tokens.iter().map(|&token| to_model(token)));
             self.tables.extend_from_slice(table);
             self.positions.extend(item.start..item.start + item.len);
             self.slots.extend((start..context).map(|position| {

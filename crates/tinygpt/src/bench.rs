@@ -150,7 +150,7 @@ async fn time_steps<K: Kernels>(
 }
 
 /// `sequences` sequences that compute tokens `start..end`, each in blocks of its own.
-fn plan(sequences: u32, start: u32, end: u32, block_tokens: u32) -> StepPlan {
+pub(crate) fn plan(sequences: u32, start: u32, end: u32, block_tokens: u32) -> StepPlan {
     let mut plan = StepPlan { repeat: 1, ..StepPlan::default() };
     let table_len = end.div_ceil(block_tokens);
     for sequence in 0..sequences {

@@ -1,5 +1,6 @@
 //! Subword tokens: byte-level BPE by the `tokenizers` crate, read from a `tokenizer.json`.
 
+use crate::alphabet::byte_character;
 use crate::tokenizer::Tokenizer;
 use thiserror::Error;
 use tokenizers::pre_tokenizers::byte_level::ByteLevel;
@@ -113,16 +114,6 @@ impl BpeTokenizer {
     pub fn to_json(&self) -> Result<String, BpeError> {
         self.inner.to_string(false).map_err(|error| BpeError::Unreadable { reason: error.to_string() })
     }
-}
-
-/// The character that stands for a byte in byte-level BPE: printable Latin-1 stands for itself, the rest for 256 and up, in order.
-fn byte_character(byte: u8) -> char {
-    let printable = |byte: u8| matches!(byte, b'!'..=b'~' | 0xa1..=0xac | 0xae..=0xff);
-    if printable(byte) {
-        return char::from(byte);
-    }
-    let before = (0..byte).filter(|&byte| !printable(byte)).count() as u32;
-    char::from_u32(256 + before).unwrap_or(char::REPLACEMENT_CHARACTER)
 }
 
 impl Tokenizer for BpeTokenizer {

@@ -218,6 +218,10 @@ fn rotate(head: &mut [f32], cos: &[f32], sin: &[f32]) {
 }
 
 impl Kernels for CpuKernels {
+    fn beside(&self, weights: &Weights) -> Result<Self, ExecuteError> {
+        Ok(CpuKernels::new(weights))
+    }
+
     fn config(&self) -> &TinyGptConfig {
         &self.config
     }

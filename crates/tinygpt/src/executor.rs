@@ -1,18 +1,25 @@
 //! The engine's executor: N replicas on one set of weights.
 
+use crate::alphabet::Alphabet;
 use crate::batch::Batch;
+use crate::boot::{Fetch, Own};
 use crate::config::TinyGptConfig;
 use crate::forward::{Kernels, forward};
 use crate::kv::{KvCache, KvShape};
 use crate::sampling::Sampler;
-use servelab_engine::{ExecuteError, Executor, StepOutput, StepPlan};
+use servelab_engine::{ExecuteError, Executor, PlanItem, StepOutput, StepPlan};
+use servelab_spec::experiment::Stage;
 
 /// Tells the time in seconds since some instant; handed in, because this crate knows no clock.
 pub type Clock = Box<dyn Fn() -> f64>;
 
-/// Computes steps for any number of replicas that share one set of weights, each with KV tensors of its own, made when it is first named.
+/// Computes steps for any number of replicas, each with KV tensors of its own, made when it is first named. They share one set of weights, but for
+/// those that have started by themselves ([`crate::boot`]).
 pub struct TinyGptExecutor<K> {
-    kernels: K,
+    pub(crate) kernels: K,
+    pub(crate) own: Vec<Own<K>>,
+    pub(crate) fetch: Option<Fetch>,
+    alphabet: Option<Alphabet>,
     shape: KvShape,
     clock: Option<Clock>,
     replicas: Vec<Option<KvCache>>,
@@ -26,6 +33,9 @@ impl<K: Kernels> TinyGptExecutor<K> {
     pub fn new(kernels: K, shape: KvShape, clock: Option<Clock>) -> Self {
         TinyGptExecutor {
             kernels,
+            own: Vec::new(),
+            fetch: None,
+            alphabet: None,
             shape,
             clock,
             replicas: Vec::new(),
@@ -33,6 +43,13 @@ impl<K: Kernels> TinyGptExecutor<K> {
             logits: Vec::new(),
             sampler: Sampler::default(),
         }
+    }
+
+    /// For a model of other tokens than bytes: how it reads and writes them.
+    #[must_use]
+    pub fn speaking(mut self, alphabet: Alphabet) -> Self {
+        self.alphabet = Some(alphabet);
+        self
     }
 
     /// The network's shape.
@@ -45,14 +62,18 @@ impl<K: Kernels> TinyGptExecutor<K> {
         self.shape
     }
 
-    /// Drops every replica's KV; later ones have `shape` blocks. The weights stay.
+    /// Drops every replica's KV; later ones have `shape` blocks. The shared weights stay.
     pub fn reset(&mut self, shape: KvShape) {
         self.shape = shape;
         self.replicas.clear();
+        self.own.clear();
     }
 
-    /// Drops one replica's KV.
+    /// Drops one replica's KV, and its weights if it has some of its own.
     pub fn drop_replica(&mut self, replica: u32) {
+        if let Some(own) = self.own.get_mut(replica as usize) {
+            *own = Own::default();
+        }
         if let Some(cache) = self.replicas.get_mut(replica as usize) {
             *cache = None;
         }
@@ -79,10 +100,11 @@ impl<K: Kernels> TinyGptExecutor<K> {
     /// # Errors
     /// As [`Executor::execute`].
     pub async fn logits(&mut self, replica: u32, plan: &StepPlan) -> Result<&[f32], ExecuteError> {
-        self.batch.fill(plan, self.kernels.config(), self.shape)?;
+        self.batch.fill_in(plan, self.kernels.config(), self.shape, self.alphabet.as_ref())?;
         self.cache(replica)?;
         let cache = self.replicas[replica as usize].as_mut().expect("just made");
-        forward(&mut self.kernels, cache, &self.batch, &mut self.logits).await?;
+        let own = self.own.get_mut(replica as usize).and_then(|own| own.kernels.as_mut());
+        forward(own.unwrap_or(&mut self.kernels), cache, &self.batch, &mut self.logits).await?;
         Ok(&self.logits)
     }
 }
@@ -95,11 +117,25 @@ impl<K: Kernels> Executor for TinyGptExecutor<K> {
         self.logits(replica, plan).await?;
         let rows = self.logits.chunks_exact(self.kernels.config().vocabulary);
         let sampled = plan.items.iter().filter(|item| item.sample);
-        let sampler = &mut self.sampler;
-        let tokens =
-            sampled.zip(rows).map(|(item, row)| sampler.choose(row, &item.sampling, item.output_index)).collect();
+        let (sampler, alphabet) = (&mut self.sampler, &self.alphabet);
+        let choose = |(item, row): (&PlanItem, &[f32])| {
+            let token = sampler.choose(row, &item.sampling, item.output_index);
+            alphabet.as_ref().map_or(token, |alphabet| alphabet.from_model(token))
+        };
+        let tokens = sampled.zip(rows).map(choose).collect();
         let seconds = began.zip(self.clock.as_ref()).map(|(began, clock)| clock() - began);
         Ok(StepOutput { tokens, seconds })
+    }
+
+    async fn boot(&mut self, replica: u32, stage: Stage) -> Result<f64, ExecuteError> {
+        let began = self.clock.as_ref().map(|clock| clock());
+        self.boot_stage(replica, stage).await?;
+        // Without a clock nothing is measured, and nothing takes time.
+        Ok(began.zip(self.clock.as_ref()).map_or(0.0, |(began, clock)| clock() - began))
+    }
+
+    fn released(&mut self, replica: u32) {
+        self.drop_replica(replica);
     }
 
     fn device(&self) -> String {

@@ -18,6 +18,7 @@
 use crate::batch::Batch;
 use crate::config::TinyGptConfig;
 use crate::kv::{KvCache, KvLayer, KvShape};
+use crate::weights::Weights;
 use servelab_engine::ExecuteError;
 
 /// The parts of a step, on one device, with the weights loaded.
@@ -33,6 +34,14 @@ pub trait Kernels {
 
     /// The device in words, for reports.
     fn device(&self) -> String;
+
+    /// The same kernels on the same device with other weights, which share nothing with these.
+    ///
+    /// # Errors
+    /// When the device can not hold them.
+    fn beside(&self, weights: &Weights) -> Result<Self, ExecuteError>
+    where
+        Self: Sized;
 
     /// A replica's KV tensors, empty.
     ///

@@ -20,8 +20,10 @@
 //! | [`executor`] | [`TinyGptExecutor`]: replicas on shared weights |
 //! | [`mod@bench`] | how fast a device runs it |
 
+pub mod alphabet;
 pub mod batch;
 pub mod bench;
+pub mod boot;
 #[cfg(feature = "bpe")]
 pub mod bpe;
 pub mod config;
@@ -32,6 +34,8 @@ pub mod forward;
 #[cfg(feature = "webgpu")]
 pub mod gpu;
 pub mod kv;
+#[cfg(feature = "files")]
+pub mod manifest;
 pub mod portable;
 pub mod rope;
 pub mod sampling;
@@ -40,9 +44,12 @@ pub mod shipped;
 pub mod tokenizer;
 #[cfg(feature = "train")]
 pub mod train;
+#[cfg(feature = "files")]
+pub mod trained;
 pub mod weights;
 pub mod weights_file;
 
+pub use alphabet::{Alphabet, AlphabetError};
 pub use batch::Batch;
 #[cfg(feature = "bpe")]
 pub use bpe::{BpeError, BpeTokenizer};

@@ -205,6 +205,10 @@ impl Kernels for Portable {
         format!("{:?} (burn operations)", self.device)
     }
 
+    fn beside(&self, weights: &Weights) -> Result<Self, ExecuteError> {
+        Ok(Portable::new(weights, &self.device))
+    }
+
     fn new_cache(&self, shape: KvShape) -> Result<KvCache, ExecuteError> {
         KvCache::new(&self.config, shape, &self.device)
     }

@@ -8,11 +8,22 @@ use servelab_spec::experiment::{DeviceChoice, ModelChoice};
 use servelab_spec::protocol::DeviceReport;
 use servelab_tinygpt::bench::{BenchOptions, bench};
 use servelab_tinygpt::gpu::{Gpu, GpuKernels, GpuOptions};
-use servelab_tinygpt::{KvShape, TinyGptConfig, TinyGptExecutor, Weights};
+use servelab_tinygpt::{Alphabet, KvShape, TinyGptExecutor, trained};
+use servelab_worker::browser::{fetch, fetch_anew};
 use servelab_worker::{Devices, OpenError, Opened};
+use std::rc::Rc;
 
-/// Seed of the random weights: the same as the CPU worker's, so that both devices run one model.
-const WEIGHTS_SEED: u64 = 0;
+/// Where the trained model lies, seen from the worker's script.
+const FOLDER: &str = "./model/";
+
+/// Files of the trained model; `anew`: not from what the browser keeps.
+fn get(anew: bool) -> trained::Get {
+    Rc::new(move |file, hash| {
+        let version = hash.map(|hash| format!("?{}", hash.get(..12).unwrap_or(&hash)));
+        let address = format!("{FOLDER}{file}{}", version.unwrap_or_default());
+        Box::pin(async move { if anew { fetch_anew(&address).await } else { fetch(&address, &mut |_, _| {}).await } })
+    })
+}
 
 /// Seconds spent on each number of the side-by-side measurement, and readings of each. As on the CPU; a software adapter takes its
 /// one step, however long.
@@ -30,12 +41,14 @@ pub(crate) struct WebGpu {
     /// Weights of the run before, with the model that they are of.
     kept: Option<(ModelChoice, GpuExecutor)>,
     open: Option<ModelChoice>,
+    /// Words of the trained model, once it was opened.
+    alphabet: Option<Alphabet>,
 }
 
 impl WebGpu {
     /// The GPU, timed by `clock` in seconds. Nothing is asked of the browser yet.
     pub(crate) fn new(clock: fn() -> f64) -> Self {
-        WebGpu { clock, gpu: None, kept: None, open: None }
+        WebGpu { clock, gpu: None, kept: None, open: None, alphabet: None }
     }
 
     /// The device: the one at hand unless it is lost or a software one that is not wanted.
@@ -55,27 +68,28 @@ impl WebGpu {
         }
     }
 
-    fn executor(&mut self, gpu: &Gpu, model: ModelChoice, shape: KvShape) -> Result<GpuExecutor, String> {
+    async fn executor(&mut self, gpu: &Gpu, model: ModelChoice, shape: KvShape) -> Result<GpuExecutor, String> {
         if let Some((_, mut executor)) = self.kept.take_if(|(kept, _)| *kept == model) {
             executor.reset(shape);
             return Ok(executor);
         }
         // One set of weights at a time: a second would double what the tab holds.
         self.kept = None;
-        let config = match model {
-            ModelChoice::Reference => TinyGptConfig::default(),
-            ModelChoice::Small => TinyGptConfig::small(),
-        };
-        let weights = Weights::random(&config, WEIGHTS_SEED).map_err(|error| error.to_string())?;
+        let (weights, alphabet) = trained::open(model, &get(false)).await?;
         let kernels = GpuKernels::new(&weights, gpu).map_err(|error| error.to_string())?;
         let clock = self.clock;
-        Ok(TinyGptExecutor::new(kernels, shape, Some(Box::new(clock))))
+        let executor = TinyGptExecutor::new(kernels, shape, Some(Box::new(clock)));
+        let executor = executor.fetching(trained::fetch(model, get(true)));
+        Ok(match alphabet {
+            Some(alphabet) => executor.speaking(self.alphabet.insert(alphabet).clone()),
+            None => executor,
+        })
     }
 
     async fn measured(&mut self, allow_software: bool) -> Result<DeviceReport, String> {
         let gpu = self.acquire(allow_software).await?;
         let adapter = gpu.adapter().clone();
-        let mut executor = self.executor(&gpu, ModelChoice::Reference, KvShape::default())?;
+        let mut executor = self.executor(&gpu, ModelChoice::Reference, KvShape::default()).await?;
         let options = BenchOptions {
             prompt: 128,
             seconds: MEASURE_SECONDS,
@@ -109,7 +123,7 @@ impl Devices for WebGpu {
         let gpu = self.acquire(allow_software).await.map_err(unusable)?;
         let model = spec.execution.model;
         let shape = KvShape { blocks: spec.engine.blocks, block_tokens: spec.engine.block_tokens };
-        let executor = self.executor(&gpu, model, shape).map_err(unusable)?;
+        let executor = self.executor(&gpu, model, shape).await.map_err(unusable)?;
         self.open = Some(model);
         Ok(Opened { executor, fallback: None })
     }
@@ -119,6 +133,10 @@ impl Devices for WebGpu {
         let shape = executor.shape();
         executor.reset(shape);
         self.kept = self.open.take().map(|model| (model, executor));
+    }
+
+    fn text(&self, tokens: &[u32]) -> Option<String> {
+        self.alphabet.as_ref().map(|alphabet| alphabet.text(tokens))
     }
 
     async fn measure(&mut self, allow_software: bool) -> Vec<DeviceReport> {

@@ -30,7 +30,7 @@ extern "C" {
     fn port2(this: &MessageChannel) -> Port;
 
     #[wasm_bindgen(js_name = fetch)]
-    fn fetch_address(address: &str) -> Promise;
+    fn fetch_address(address: &str, options: &js_sys::Object) -> Promise;
 
     type Answer;
     #[wasm_bindgen(method, getter)]
@@ -221,11 +221,30 @@ const MOST_BYTES: usize = 1 << 30;
 /// # Errors
 /// A sentence with the address in it.
 pub async fn fetch(address: &str, loading: &mut dyn FnMut(f64, Option<f64>)) -> Result<Vec<u8>, String> {
+    fetch_with(address, &js_sys::Object::new(), loading).await
+}
+
+/// Fetches a file from where it lies, whatever copies the browser keeps.
+///
+/// # Errors
+/// As [`fetch`].
+pub async fn fetch_anew(address: &str) -> Result<Vec<u8>, String> {
+    let options = js_sys::Object::new();
+    // A plain object takes any property.
+    let _ = js_sys::Reflect::set(&options, &"cache".into(), &"no-store".into());
+    fetch_with(address, &options, &mut |_, _| {}).await
+}
+
+async fn fetch_with(
+    address: &str,
+    options: &js_sys::Object,
+    loading: &mut dyn FnMut(f64, Option<f64>),
+) -> Result<Vec<u8>, String> {
     let said = |error: JsValue| {
         let error = error.dyn_ref::<js_sys::Error>().map_or_else(String::new, |error| error.message().into());
         format!("{address} can not be fetched: {error}")
     };
-    let answer: Answer = JsFuture::from(fetch_address(address)).await.map_err(said)?.unchecked_into();
+    let answer: Answer = JsFuture::from(fetch_address(address, options)).await.map_err(said)?.unchecked_into();
     if !answer.ok() {
         return Err(format!("{address} can not be fetched: status {}", answer.status()));
     }

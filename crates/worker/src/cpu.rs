@@ -9,17 +9,14 @@ use servelab_spec::experiment::ModelChoice;
 use servelab_spec::protocol::{DeviceReport, WriterFiles};
 use servelab_spec::writing::WriterModel;
 use servelab_tinygpt::bench::{BenchOptions, bench};
-use servelab_tinygpt::{CpuKernels, KvShape, TinyGptConfig, TinyGptExecutor, Weights};
+use servelab_tinygpt::{Alphabet, CpuKernels, KvShape, TinyGptExecutor, trained};
 
-/// Seed of the random weights. Fixed: the model belongs to the project and not to the experiment.
-const WEIGHTS_SEED: u64 = 0;
-
-/// Seconds spent on each number of the side-by-side measurement, and readings of each: about a second for all.
 /// KV blocks of the replica that writes, and its longest sequence, tokens: small enough that a visitor sees the pool fill and
 /// cached blocks being given away.
 const WRITER_BLOCKS: u32 = 96;
 const WRITER_CONTEXT: u32 = 512;
 
+/// Seconds spent on each number of the side-by-side measurement, and readings of each: about a second for all.
 const MEASURE_SECONDS: f64 = 0.2;
 const MEASURE_READINGS: u32 = 3;
 
@@ -30,29 +27,43 @@ pub struct Cpu {
     /// Weights of the run before, with the model that they are of.
     kept: Option<(ModelChoice, TinyGptExecutor<CpuKernels>)>,
     open: Option<ModelChoice>,
+    /// Words of the trained model, once it was opened.
+    alphabet: Option<Alphabet>,
 }
 
 impl Cpu {
     /// The CPU, timed by `clock` in seconds.
     pub fn new(clock: fn() -> f64) -> Self {
-        Cpu { clock, kept: None, open: None }
+        Cpu { clock, kept: None, open: None, alphabet: None }
     }
 
-    fn executor(&mut self, model: ModelChoice, shape: KvShape) -> Result<TinyGptExecutor<CpuKernels>, OpenError> {
+    async fn executor(&mut self, model: ModelChoice, shape: KvShape) -> Result<TinyGptExecutor<CpuKernels>, OpenError> {
         if let Some((_, mut executor)) = self.kept.take_if(|(kept, _)| *kept == model) {
             executor.reset(shape);
             return Ok(executor);
         }
         // One set of weights at a time: a second would double what the tab holds.
         self.kept = None;
-        let config = match model {
-            ModelChoice::Reference => TinyGptConfig::default(),
-            ModelChoice::Small => TinyGptConfig::small(),
-        };
-        let weights = Weights::random(&config, WEIGHTS_SEED);
-        let weights = weights.map_err(|error| OpenError { message: error.to_string(), field: None })?;
+        let opened = trained::open(model, &files::get(false)).await;
+        let (weights, alphabet) = opened.map_err(|message| {
+            let message = format!("the {} model can not be used: {message}", catalog_name(model));
+            OpenError { message, field: Some("execution.model".into()) }
+        })?;
         let clock = self.clock;
-        Ok(TinyGptExecutor::new(CpuKernels::new(&weights), shape, Some(Box::new(clock))))
+        let executor = TinyGptExecutor::new(CpuKernels::new(&weights), shape, Some(Box::new(clock)));
+        let executor = executor.fetching(trained::fetch(model, files::get(true)));
+        Ok(match alphabet {
+            Some(alphabet) => executor.speaking(self.alphabet.insert(alphabet).clone()),
+            None => executor,
+        })
+    }
+}
+
+fn catalog_name(model: ModelChoice) -> &'static str {
+    match model {
+        ModelChoice::Reference => "reference",
+        ModelChoice::Small => "small",
+        ModelChoice::Trained => "trained",
     }
 }
 
@@ -62,7 +73,7 @@ impl Devices for Cpu {
     async fn open(&mut self, spec: &Spec) -> Result<Opened<Self::Executor>, OpenError> {
         let model = spec.execution.model;
         let shape = KvShape { blocks: spec.engine.blocks, block_tokens: spec.engine.block_tokens };
-        let executor = self.executor(model, shape)?;
+        let executor = self.executor(model, shape).await?;
         self.open = Some(model);
         Ok(Opened { executor, fallback: None })
     }
@@ -72,6 +83,10 @@ impl Devices for Cpu {
         let shape = executor.shape();
         executor.reset(shape);
         self.kept = self.open.take().map(|model| (model, executor));
+    }
+
+    fn text(&self, tokens: &[u32]) -> Option<String> {
+        self.alphabet.as_ref().map(|alphabet| alphabet.text(tokens))
     }
 
     async fn open_writer(
@@ -101,7 +116,7 @@ impl Devices for Cpu {
     async fn measure(&mut self, _: bool) -> Vec<DeviceReport> {
         let kind = "cpu".to_owned();
         let failed = |error: String| DeviceReport { kind: "cpu".into(), error: Some(error), ..DeviceReport::default() };
-        let mut executor = match self.executor(ModelChoice::Reference, KvShape::default()) {
+        let mut executor = match self.executor(ModelChoice::Reference, KvShape::default()).await {
             Ok(executor) => executor,
             Err(error) => return vec![failed(error.message)],
         };

@@ -24,6 +24,7 @@ use servelab_lab::startup::cold_start;
 use servelab_lab::sweep::Plan;
 use servelab_lab::{Progress, RunError, Session, catalog, chart};
 use servelab_spec::Spec;
+use servelab_spec::experiment::ModelChoice;
 use servelab_spec::frame::Frame;
 use servelab_spec::protocol::{FromWorker, RequestStory, ToWorker};
 use trace::Opening;
@@ -176,8 +177,14 @@ impl<D: Devices> Desk<D> {
                 }
             }
             ToWorker::Request { run, policy, request } => {
-                if let Some(open) = self.open_run(run) {
-                    let story = match open.session.story(policy, request, &byte_text) {
+                let devices = &self.devices;
+                if let Some(open) = self.run.as_mut().filter(|open| open.number == run) {
+                    let trained = open.session.spec().execution.model == ModelChoice::Trained;
+                    let text = |tokens: &[u32]| match devices.text(tokens) {
+                        Some(text) if trained => text,
+                        _ => byte_text(tokens),
+                    };
+                    let story = match open.session.story(policy, request, &text) {
                         Ok(Some(story)) => story,
                         Ok(None) => {
                             RequestStory { request, why: "it has not arrived yet".into(), ..Default::default() }

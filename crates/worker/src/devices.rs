@@ -23,6 +23,12 @@ pub trait Devices {
         drop(executor);
     }
 
+    /// Token ids of the last live run of the trained model as text, where this worker knows its words.
+    fn text(&self, tokens: &[u32]) -> Option<String> {
+        _ = tokens;
+        None
+    }
+
     /// Readies a model that writes text: the visitor's own files, or the one that comes with the page. `loading` is told of bytes that have
     /// come and of how many there are.
     ///

@@ -3,6 +3,7 @@
 use super::Fleet;
 use super::timers::Timer;
 use crate::clients::Failure;
+use crate::error::FleetError;
 use crate::record::Loss;
 use crate::replica::Boot;
 use crate::scaling::Life;
@@ -43,7 +44,7 @@ impl Fleet {
         let after_node = stages.partition_point(|&(stage, _)| stage <= Stage::Node);
         let node = (stages[..after_node].iter()).fold(Nanos::ZERO, |sum, &(_, work)| sum + scaling.startup.alone(work));
         (0..pooled).for_each(|_| core.timers.insert(now + node, Timer::Node));
-        replica.boot = Boot { at: if there { after_node as u32 } else { 0 }, link: None };
+        replica.boot = Boot { at: if there { after_node as u32 } else { 0 }, ..Boot::default() };
         self.stage_reached(index);
         self.start_stage(index);
         true
@@ -64,12 +65,48 @@ impl Fleet {
                     scaler.links[link as usize].join(core.now, index, bytes);
                     return self.expect_transfer(link);
                 }
+                StageWork::Measured => {
+                    replica.boot.asked = true;
+                    self.booting.push(index);
+                    // In order of index, as a restored fleet will have them.
+                    return self.booting.sort_unstable();
+                }
                 StageWork::Fixed(_) | StageWork::Transfer { .. } => match scaling.startup.alone(work) {
                     Nanos::ZERO => self.stage_over(index),
                     time => return core.timers.insert(core.now + time, Timer::Stage { replica: index, life }),
                 },
             }
         }
+    }
+
+    /// The stage that `replica`'s driver was asked for ([`Poll::Start`]) takes `time`, from now on.
+    ///
+    /// # Errors
+    /// When that replica is not the one that waits; nothing has changed then.
+    pub fn booted(&mut self, replica: u32, time: Nanos) -> Result<(), FleetError> {
+        if self.booting.first() != Some(&replica) {
+            return Err(FleetError::NotStarting { replica });
+        }
+        self.booting.remove(0);
+        let core = &mut self.core;
+        let of = &mut core.replicas[replica as usize];
+        of.boot.asked = false;
+        core.timers.insert(core.now + time, Timer::Stage { replica, life: of.life.number() });
+        Ok(())
+    }
+
+    /// Whose driver is asked for a stage, and for which.
+    pub(super) fn asks_to_boot(&self) -> Option<(u32, Stage)> {
+        let &replica = self.booting.first()?;
+        let at = self.core.replicas[replica as usize].boot.at as usize;
+        let stages = &self.core.config.scaling.as_ref()?.startup.stages;
+        stages.get(at).map(|&(stage, _)| (replica, stage))
+    }
+
+    /// Nobody waits any more for a stage of this replica.
+    fn stop_asking(&mut self, index: u32) {
+        self.core.replicas[index as usize].boot.asked = false;
+        self.booting.retain(|&replica| replica != index);
     }
 
     /// The stage under way is over, if the timer that says so belongs to this life.
@@ -93,7 +130,7 @@ impl Fleet {
         let stages = &scaling.startup.stages;
         let (stage, _) = stages[replica.boot.at as usize];
         scaler.tell(core.now, index, replica.life.number(), Life::Stage(stage));
-        (replica.boot.at, replica.boot.link) = (replica.boot.at + 1, None);
+        replica.boot = Boot { at: replica.boot.at + 1, ..Boot::default() };
         self.stage_reached(index);
     }
 
@@ -264,6 +301,7 @@ impl Fleet {
     /// A replica goes, now, and takes with it what it has. `nodes_lost`: its nodes go too.
     pub(super) fn remove(&mut self, index: u32, cause: Option<Loss>, nodes_lost: bool) {
         let routed = self.core.replicas[index as usize].may_be_routed_to();
+        self.stop_asking(index);
         self.lose_attempts(index, Failure::lost(BAD_GATEWAY, cause.unwrap_or(Loss::Crash)));
         let core = &mut self.core;
         let (Some(scaler), Some(scaling)) = (&mut core.scaler, &core.config.scaling) else { return };
@@ -296,6 +334,7 @@ impl Fleet {
     /// A container is killed and started again in its place, after a while if that happens often: image and node are there, all else is done once more.
     pub(super) fn restart(&mut self, index: u32, cause: Loss) {
         let routed = self.core.replicas[index as usize].may_be_routed_to();
+        self.stop_asking(index);
         self.lose_attempts(index, Failure::lost(BAD_GATEWAY, cause));
         let core = &mut self.core;
         let (Some(scaler), Some(scaling)) = (&mut core.scaler, &core.config.scaling) else { return };
@@ -310,7 +349,7 @@ impl Fleet {
         replica.prober = None;
         let (wait, life) = (replica.crashes.kill(core.now), replica.life.number());
         scaler.tell(core.now, index, life, Life::Restarted);
-        replica.boot = Boot { at: scaling.startup.restart_at() as u32, link: None };
+        replica.boot = Boot { at: scaling.startup.restart_at() as u32, ..Boot::default() };
         if let Some(index_of) = &mut core.index {
             index_of.forget(index);
         }

@@ -228,7 +228,7 @@ const CHOICES: &[(Words, &[&str])] = &[
         &["priced", "tinygpt", "tick", "server"],
     ),
     (("execution.cost", "Cost model", "What steps of a priced run cost."), &[]),
-    (("execution.model", "Model", "Which TinyGPT computes a live run."), &["reference", "small"]),
+    (("execution.model", "Model", "Which TinyGPT computes a live run."), &["reference", "small", "trained"]),
     (("execution.device", "Device", "Where a live run computes."), &["auto", "cpu", "webgpu"]),
     (
         (

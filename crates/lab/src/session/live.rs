@@ -12,6 +12,7 @@ use crate::session::Progress;
 use serde::{Deserialize, Serialize};
 use servelab_engine::{EngineConfig, Executor, Nanos, StepOutput, StepWork};
 use servelab_fleet::{Fleet, Poll};
+use servelab_spec::experiment::Stage as StartStage;
 
 /// What happened while a live run waited for its executor.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -19,6 +20,8 @@ use servelab_fleet::{Fleet, Poll};
 pub enum Entry {
     /// A step was computed.
     Step(LoggedStep),
+    /// A stage of a replica's start was done.
+    Boot(LoggedBoot),
     /// The device was lost before it computed the step.
     DeviceLost,
 }
@@ -39,14 +42,33 @@ pub struct LoggedStep {
     pub output: StepOutput,
 }
 
+/// A stage of a replica's start.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LoggedBoot {
+    /// The replica.
+    pub replica: u32,
+    /// The stage.
+    pub stage: StartStage,
+    /// Its virtual start.
+    pub start: Nanos,
+    /// How long it took.
+    pub time: Nanos,
+}
+
 impl Entry {
-    /// Gives a fleet that waits for `replica` what was recorded.
-    pub(crate) fn feed(&self, fleet: &mut Fleet, replica: u32) -> Result<(), RunError> {
-        match self {
-            Entry::DeviceLost => fleet.device_lost(),
-            Entry::Step(step) if step.replica == replica => fleet.executed(replica, step.output.clone())?,
-            Entry::Step(step) => {
-                let text = format!("the record has a step of replica {} where {replica} has one", step.replica);
+    /// Gives a fleet that waits as `poll` says what was recorded.
+    pub(crate) fn feed(&self, fleet: &mut Fleet, poll: Poll) -> Result<(), RunError> {
+        match (self, poll) {
+            (Entry::DeviceLost, _) => fleet.device_lost(),
+            (Entry::Step(step), Poll::Execute { replica }) if step.replica == replica => {
+                fleet.executed(replica, step.output.clone())?;
+            }
+            (Entry::Boot(boot), Poll::Start { replica, stage }) if (boot.replica, boot.stage) == (replica, stage) => {
+                fleet.booted(replica, boot.time)?;
+            }
+            (Entry::Step(LoggedStep { replica, .. }) | Entry::Boot(LoggedBoot { replica, .. }), poll) => {
+                let text = format!("the record has replica {replica} where the run has {poll:?}");
                 return Err(RunError::Damaged(text));
             }
         }
@@ -110,6 +132,17 @@ impl Session {
                         run.happened(2);
                         left -= 1;
                     }
+                    Poll::Start { replica, stage } => {
+                        // Its place may be one that another has just left.
+                        run.happened(0);
+                        run.gone(&mut |replica| executor.released(replica));
+                        let seconds = executor.boot(replica, stage).await?;
+                        let (start, time) = (run.fleet.now(), Nanos::from_secs(seconds));
+                        run.fleet.booted(replica, time)?;
+                        run.log.push(Entry::Boot(LoggedBoot { replica, stage, start, time }));
+                        run.happened(2);
+                        left -= 1;
+                    }
                     Poll::Done => {
                         run.happened(0);
                         stage.current += 1;
@@ -120,6 +153,7 @@ impl Session {
                     }
                     Poll::Paused | Poll::Reached => run.happened(piece),
                 }
+                run.gone(&mut |replica| executor.released(replica));
             }
         }
         Ok(self.progress())
@@ -135,7 +169,7 @@ impl Session {
             && let Some(run) = stage.runs.get_mut(stage.current)
         {
             // Kept at a moment at which the fleet waits for a step, as a replay will.
-            if let Poll::Execute { .. } = run.fleet.poll(run.fleet.now(), 0) {
+            if let Poll::Execute { .. } | Poll::Start { .. } = run.fleet.poll(run.fleet.now(), 0) {
                 run.fleet.device_lost();
                 run.log.push(Entry::DeviceLost);
             }

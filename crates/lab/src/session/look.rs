@@ -26,12 +26,12 @@ impl Look {
             let poll = self.fleet.poll(t, u32::MAX);
             self.fleet.take_ended(&mut |_| {});
             match poll {
-                Poll::Execute { replica } => match log.get(self.log) {
+                Poll::Execute { .. } | Poll::Start { .. } => match log.get(self.log) {
                     Some(entry) => {
-                        entry.feed(&mut self.fleet, replica)?;
+                        entry.feed(&mut self.fleet, poll)?;
                         self.log += 1;
                     }
-                    // The step that is being computed right now.
+                    // What is being computed right now.
                     None => return Ok(()),
                 },
                 Poll::Paused => {}

@@ -108,6 +108,8 @@ impl Session {
             }
             saved.records.iter().for_each(|record| run.ledger.take(record));
             (run.ledger.points, run.ledger.lives) = (saved.points, saved.lives);
+            // The executor of a restored session has nothing of those that went.
+            run.heard = run.ledger.lives.len();
             run.over = saved.records.len() as u64;
             (run.records, run.log) = (saved.records, saved.log);
         }
@@ -147,9 +149,10 @@ impl Session {
             let run = &mut stage.runs[stage.current];
             for entry in log {
                 loop {
-                    match run.fleet.poll(Nanos::MAX, run.keyframes.due()) {
-                        Poll::Execute { replica } => {
-                            entry.feed(&mut run.fleet, replica)?;
+                    let poll = run.fleet.poll(Nanos::MAX, run.keyframes.due());
+                    match poll {
+                        Poll::Execute { .. } | Poll::Start { .. } => {
+                            entry.feed(&mut run.fleet, poll)?;
                             run.log.push(entry);
                             run.happened(2);
                             break;

@@ -100,6 +100,7 @@ fn how(config: &StartupConfig, work: StageWork) -> String {
     let over = |bytes, bytes_per_s| format!("{} GB ÷ {} GB/s", rounded(gb(bytes)), rounded(gb(bytes_per_s)));
     match work {
         StageWork::Fixed(time) => duration(time.as_secs()),
+        StageWork::Measured => "measured".into(),
         StageWork::Transfer { bytes, bytes_per_s } => over(bytes, bytes_per_s),
         StageWork::Shared { bytes, link } => over(bytes, config.link(link).alone()),
     }

@@ -1,7 +1,7 @@
 //! What must hold between the settings of scaling and the rest.
 
 use super::{MAX_POLICIES, SpecError, check_name};
-use crate::experiment::{ExecutionMode, Spec};
+use crate::experiment::Spec;
 
 pub(super) fn check(spec: &Spec) -> Result<(), SpecError> {
     let scaling = &spec.scaling;
@@ -30,10 +30,6 @@ pub(super) fn check(spec: &Spec) -> Result<(), SpecError> {
             let accepted = "accepted is 0 with scaling.on=on: how many replicas there are is decided there";
             return Err(SpecError::new(field, many, accepted));
         }
-    }
-    if spec.execution.mode == ExecutionMode::Tinygpt {
-        let accepted = "with the real model accepted is scaling.on=off";
-        return Err(SpecError::new("scaling.on", "on", accepted));
     }
     for (index, controller) in scaling.controllers.iter().enumerate() {
         let field = format!("scaling.controllers.{index}");

@@ -157,6 +157,10 @@ impl Kernels for GpuKernels {
         self.gpu.name()
     }
 
+    fn beside(&self, weights: &Weights) -> Result<Self, ExecuteError> {
+        GpuKernels::new(weights, &self.gpu)
+    }
+
     fn new_cache(&self, shape: KvShape) -> Result<KvCache, ExecuteError> {
         let cache = KvCache::new(&self.config, shape, self.gpu.device())?;
         self.gpu.check()?;

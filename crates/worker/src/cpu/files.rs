@@ -4,14 +4,34 @@ use servelab_lab::writing::Codec;
 use servelab_spec::protocol::WriterFiles;
 use servelab_tinygpt::Tokenizer;
 use servelab_tinygpt::shipped::{MANIFEST, Manifest, Model};
+use servelab_tinygpt::trained::Get;
+use std::rc::Rc;
 
 #[cfg(target_arch = "wasm32")]
-use crate::browser::fetch;
+use crate::browser::{fetch, fetch_anew};
 
 /// There is nothing to fetch from outside of a browser; the command line opens files.
 #[cfg(not(target_arch = "wasm32"))]
 async fn fetch(address: &str, _: &mut dyn FnMut(f64, Option<f64>)) -> Result<Vec<u8>, String> {
     Err(format!("{address}: there is no network here"))
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+async fn fetch_anew(address: &str) -> Result<Vec<u8>, String> {
+    fetch(address, &mut |_, _| {}).await
+}
+
+/// Files of the trained model for live runs; `anew`: not from what the browser keeps.
+pub(super) fn get(anew: bool) -> Get {
+    Rc::new(move |file, hash| {
+        let address = hash.map_or_else(|| format!("{FOLDER}{file}"), |hash| address(&file, &hash));
+        Box::pin(async move { if anew { fetch_anew(&address).await } else { fetch(&address, &mut |_, _| {}).await } })
+    })
+}
+
+/// The hash in the address keeps the browser's cache apart from an earlier version's file.
+fn address(file: &str, hash: &str) -> String {
+    format!("{FOLDER}{file}?{}", hash.get(..12).unwrap_or(hash))
 }
 
 /// Where the model lies, seen from the worker's script.
@@ -48,8 +68,6 @@ async fn trained(loading: &mut dyn FnMut(f64, Option<f64>)) -> Result<Model, Str
     let quiet = &mut |_, _| {};
     let manifest = fetch(&format!("{FOLDER}{MANIFEST}"), quiet).await?;
     let manifest = Manifest::from_json(&manifest).map_err(|error| error.to_string())?;
-    // The hash in the address keeps the browser's cache apart from an earlier version's file.
-    let address = |file: &str, hash: &str| format!("{FOLDER}{file}?{}", hash.get(..12).unwrap_or(hash));
     let tokenizer = fetch(&address(&manifest.tokenizer.file, &manifest.tokenizer.sha256), quiet).await?;
     let total = manifest.weights.bytes as f64;
     let weights = address(&manifest.weights.file, &manifest.weights.sha256);
