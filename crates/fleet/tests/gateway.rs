@@ -87,8 +87,8 @@ fn batch_waits_while_interactive_passes() {
         queue: QueueConfig { capacity: 5000, ..QueueConfig::default() },
         ..ChainConfig::default()
     };
-    // Half of what comes is batch, and all of it is more than can be served while it comes.
-    let source = tenants(sizes(400), 9, 100.0);
+    // Half of what comes is batch. All of it, 60 a second, is more than can be served while it comes (45 or so); the interactive half alone is not.
+    let source = tenants(sizes(400), 9, 60.0);
     let held = |share, batch: bool| {
         let records = run(guarded(1, chain(share)), &source);
         assert!(records.iter().all(|record| record.outcome == Outcome::Finished));
