@@ -44,3 +44,31 @@ pageTest(
     await page.getByTestId("device-cpu").waitFor({ timeout: 30_000 });
   },
 );
+
+pageTest(
+  "a replica that starts fetches the trained weights for itself, loads them and warms up",
+  { path: "#preset=live-cold-start&execution.device=cpu", timeout: 3 * MINUTE, reducedMotion: "reduce" },
+  async ({ page }) => {
+    let fetched = 0;
+    page.context().on("request", (request) => (fetched += request.url().includes("tinygpt.safetensors") ? 1 : 0));
+    await page.getByTestId("run").click();
+    await endedWell(page);
+    assert.ok(fetched >= 2, `one for the replica that was there, one for each that started: ${fetched}`);
+    const parts = await page.getByTestId("delays").first().locator("li").allTextContents();
+    for (const part of ["Weights to host", "Weights to GPU", "Warm-up"]) {
+      assert.ok(parts.some((text) => text.startsWith(part)), `${part}: ${parts.join(", ")}`);
+    }
+    await shotsOf(page, "live-cold-start");
+  },
+);
+
+pageTest(
+  "real replicas under a storm of clients",
+  { path: "#preset=live-storm&execution.device=cpu&workload.requests=200", timeout: 3 * MINUTE, reducedMotion: "reduce" },
+  async ({ page }) => {
+    await page.getByTestId("run").click();
+    await endedWell(page);
+    await page.getByTestId("clients-table").waitFor();
+    assert.ok((await page.getByTestId("refusal-row").count()) > 0, "a replica that is away turns attempts away");
+  },
+);
