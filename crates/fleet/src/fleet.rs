@@ -1,7 +1,7 @@
 //! The event loop.
 //!
-//! Events happen in order of time. Within one instant, steps end first (in order of replica), then timers ring (in order of
-//! insertion), then engine metrics are scraped, then requests arrive (in the source's order); when all that has happened, replicas start what they can. A fixed order of kinds,
+//! Events happen in order of time. Within one instant, steps end first (in order of replica), then the gateway lets through whom it
+//! can, then timers ring (in order of insertion), then engine metrics are scraped, then requests arrive (in the source's order); when all that has happened, replicas start what they can. A fixed order of kinds,
 //! rather than of insertion alone, is what makes runs of equal steps invisible: whether a step was announced alone or as part of a
 //! run, it ends at the same place in the order.
 
@@ -52,7 +52,7 @@ use flights::Flights;
 use routers::{Policies, RouterCounts};
 use serde::{Deserialize, Serialize};
 use servelab_engine::random::Stream;
-use servelab_engine::{BlockKey, EngineEvent, KvChange, Nanos, StepOutput, StepPlan};
+use servelab_engine::{BlockKey, EngineEvent, KvChange, Nanos, SequenceId, StepOutput, StepPlan};
 use servelab_spec::experiment::{PolicySpec, Stage};
 use servelab_spec::validate::SpecError;
 use servelab_workload::{Request, Source, Workload};
@@ -152,6 +152,12 @@ pub(crate) struct Core {
     stale: u32,
     /// When the last one was over.
     fresh_from: Nanos,
+    /// Replicas about to crash at this instant, and the attempts that make them.
+    #[serde(default)]
+    crashing: Vec<(u32, SequenceId)>,
+    /// A step has ended since the gateway was last asked who may pass.
+    #[serde(default)]
+    freed: bool,
     /// Share of requests dropped at the door.
     dropping: f64,
     /// Attempts turned away so far, in the order in which causes first came up.
@@ -214,6 +220,8 @@ impl Fleet {
             flow: Flow::default(),
             stale: 0,
             fresh_from: Nanos::ZERO,
+            crashing: Vec::new(),
+            freed: false,
             dropping: 0.0,
             refusals: Vec::new(),
             decisions: Decisions::default(),
@@ -291,6 +299,12 @@ impl Fleet {
             if self.core.done {
                 return Poll::Done;
             }
+            // Not between two steps that end at once: whoever is let through would be routed by what one of them, or both, had left to do.
+            if self.core.freed && !self.step_ends_now() {
+                self.core.freed = false;
+                self.release();
+                continue;
+            }
             if !self.stirred.is_empty() && self.next_event().is_none_or(|(at, _)| at > self.core.now) {
                 self.settle();
                 continue;
@@ -323,6 +337,10 @@ impl Fleet {
                 self.debug_check(false);
             }
         }
+    }
+
+    fn step_ends_now(&self) -> bool {
+        matches!(self.next_event(), Some((at, Event::StepEnd(_))) if at == self.core.now)
     }
 
     /// The next event, in the order this module's text gives.
@@ -518,9 +536,9 @@ impl Fleet {
     /// # Errors
     /// The first violation.
     pub fn check(&self) -> Result<(), Violation> {
-        // What rings at this instant may be the gateway, about to let somebody through.
-        let rings = self.core.timers.first().is_some_and(|at| at <= self.core.now);
-        let settled = self.stirred.is_empty() && self.executing.is_none() && !self.core.done && !rings;
+        // What is due at this instant may let somebody through, or end the wait of a queue.
+        let due = self.core.freed || self.next_event().is_some_and(|(at, _)| at <= self.core.now);
+        let settled = self.stirred.is_empty() && self.executing.is_none() && !self.core.done && !due;
         check::check(&self.core, settled)
     }
 

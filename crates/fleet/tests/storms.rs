@@ -256,6 +256,29 @@ fn told(config: &FleetConfig, rate: f64, policy: &PolicySpec, max_repeat: u32, p
     text
 }
 
+/// Who was admitted before a fault began crashes nobody, and finishes as if there were none; who is admitted after takes its replica with it.
+#[test]
+fn a_request_poisons_only_whoever_admits_it_while_it_does() {
+    let run = |poison: Option<(u32, Nanos)>| {
+        let what = |request| FaultKind::Poison { request, restart: Nanos(MS) };
+        let faults = poison.map(|(request, from)| Fault { from, until: Nanos(u64::MAX / 2), what: what(request) });
+        let config = FleetConfig {
+            faults: faults.into_iter().collect(),
+            ..FleetConfig::priced(2, engine(EngineSpec::default()), cost())
+        };
+        let mut fleet = fleet(config, tenants(sizes(), 5, 30.0), &PolicySpec::named("round_robin"));
+        let records = finish(&mut fleet);
+        (records, fleet.fates().lost)
+    };
+    let (calm, _) = run(None);
+    let one = calm.iter().find(|record| record.output_tokens > 10).unwrap();
+    let (first, end) = (one.first_token.unwrap(), one.end);
+    let late = Nanos(first.0 + (end.0 - first.0) / 2);
+    assert_eq!(run(Some((one.index, late))), (calm.clone(), 0));
+    let (poisoned, lost) = run(Some((one.index, Nanos::ZERO)));
+    assert!(lost > 0 && poisoned.iter().any(|record| matches!(record.outcome, Outcome::Lost { .. })));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: cases(12, 700), failure_persistence: None, ..Default::default() })]
 

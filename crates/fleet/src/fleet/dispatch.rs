@@ -262,7 +262,7 @@ impl Fleet {
         self.take_events(index, step);
         self.stirred.push(index);
         self.refresh(index);
-        self.release();
+        self.core.freed = true;
     }
 
     /// Takes in what a replica told; `step` is the step that ended.
@@ -285,6 +285,7 @@ impl Fleet {
                     attempt.fetched_tokens = fetched_tokens;
                     let request = attempt.request;
                     if let Some(fault) = self.poisonous(request) {
+                        self.core.crashing.push((index, id));
                         self.core.timers.insert(self.core.now, Timer::Poison { replica: index, fault });
                     }
                 }
@@ -328,7 +329,7 @@ impl Fleet {
         let Some(attempt) = self.core.flights.attempts.get(place) else { return };
         let (request, waited) = (attempt.request, attempt.waited);
         let spent = self.spent(attempt, true);
-        let poisonous = self.poisonous(request).is_some();
+        let poisonous = self.core.crashing.contains(&(index, id));
         let core = &mut self.core;
         let split = core.replicas[index as usize].ailments.split > 0;
         let bin = core.flow.at(core.now);

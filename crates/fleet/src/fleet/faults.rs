@@ -140,6 +140,7 @@ impl Fleet {
 
     /// A replica crashes of what it serves.
     pub(super) fn poisoned(&mut self, replica: u32, fault: u32) {
+        self.core.crashing.retain(|&(crashes, _)| crashes != replica);
         let Some(FaultKind::Poison { restart, .. }) =
             self.core.config.faults.get(fault as usize).map(|fault| fault.what)
         else {
