@@ -24,7 +24,8 @@ pub(super) fn judge(name: &str) -> Option<Judge> {
     })
 }
 
-/// The trained model under short prompts of a few tenants.
+/// The trained model under short prompts of a few tenants. `load` is a share of what the fleet could serve without any reuse; three quarters of these prompts
+/// are reused.
 fn trained(requests: u32, load: f64) -> Spec {
     let sizes = MultiTenantSpec {
         requests,
@@ -45,9 +46,9 @@ fn trained(requests: u32, load: f64) -> Spec {
     spec
 }
 
-/// One replica under half as much again as it can serve. Node, image and process take no time here: what is left happens in this tab.
+/// One replica under more than it can serve, whatever it reuses. Node, image and process take no time here: what is left happens in this tab.
 fn cold_start() -> PresetInfo {
-    let controller = ControllerSpec::named("naive_ratio");
+    let controller = ControllerSpec::named("naive_ratio").with("sync_s", 1.0);
     let spec = Spec {
         replicas: 1,
         scaling: ScalingSpec {
@@ -60,7 +61,7 @@ fn cold_start() -> PresetInfo {
         },
         startup: StartupSpec { node_s: 0.0, image_gb: 0.0, process_s: 0.0, ..StartupSpec::default() },
         slo: SloSpec { ttft_s: 0.2, itl_s: 0.1 },
-        ..trained(300, 1.5)
+        ..trained(600, 5.0)
     };
     let question = "One replica is too few. The next one fetches its weights, loads them and warms up, here and now: what takes longest?";
     guess(
@@ -90,7 +91,7 @@ fn storm() -> PresetInfo {
         clients: ClientsSpec { on: true, policies: vec![policy], patience_s: 30.0, ..ClientsSpec::default() },
         faults: FaultsSpec { down: 1, down_at_s: 5.0, down_s: 10.0, ..FaultsSpec::default() },
         slo: SloSpec { ttft_s: 1.0, itl_s: 0.1 },
-        ..trained(1200, 0.9)
+        ..trained(1200, 2.0)
     };
     let question =
         "Two real replicas, one is away for ten seconds, and clients ask again: what do they add to the load?";
