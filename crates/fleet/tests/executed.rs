@@ -70,7 +70,9 @@ fn drive(fleet: &mut Fleet, mut execute: impl FnMut(u32, &StepPlan) -> StepOutpu
             }
             Poll::Paused => fleet.check().unwrap(),
             Poll::Done => break,
-            Poll::Reached | Poll::Failed | Poll::Start { .. } => unreachable!("nothing to reach, no script, nobody starts"),
+            Poll::Reached | Poll::Failed | Poll::Start { .. } => {
+                unreachable!("nothing to reach, no script, nobody starts")
+            }
         }
         fleet.take_ended(&mut |record| records.push(record.clone()));
     }

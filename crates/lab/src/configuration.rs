@@ -19,6 +19,8 @@ pub mod autoscalers;
 pub mod gateways;
 pub mod probes;
 mod queries;
+#[cfg(all(test, not(target_arch = "wasm32")))]
+mod schemas_tests;
 
 use servelab_fleet::registry;
 use servelab_spec::experiment::{PolicySpec, Spec};

@@ -175,15 +175,24 @@ impl Of<'_> {
     fn knative(&self) -> String {
         let stable = self.value("stable_window_s");
         let panic = 100.0 * self.value("panic_window_s") / stable;
+        let (delay, target) = (self.value("scale_down_delay_s"), self.value("target"));
+        // What the annotations' own validation accepts.
+        let limited = (stable.clamp(6.0, 3600.0), delay.min(3600.0), target.max(0.01));
+        let note = match limited == (stable, delay, target) {
+            true => "",
+            false => {
+                "# Knative accepts windows of 6 s to an hour, delays up to an hour and targets from 0.01: what is set beyond is at that limit here.\n"
+            }
+        };
         let annotations = [
             ("class", "kpa.autoscaling.knative.dev".into()),
             ("metric", "concurrency".into()),
-            ("target", self.value("target").to_string()),
+            ("target", limited.2.to_string()),
             ("target-utilization-percentage", self.value("utilization").to_string()),
-            ("window", format!("{stable}s")),
+            ("window", format!("{}s", limited.0)),
             ("panic-window-percentage", panic.clamp(1.0, 100.0).to_string()),
             ("panic-threshold-percentage", (100.0 * self.value("panic_threshold")).to_string()),
-            ("scale-down-delay", format!("{}s", self.value("scale_down_delay_s"))),
+            ("scale-down-delay", format!("{}s", limited.1)),
             ("min-scale", self.scaling.min.to_string()),
             ("max-scale", self.scaling.max.to_string()),
         ];
@@ -192,7 +201,7 @@ impl Of<'_> {
             .map(|(name, value)| format!("        autoscaling.knative.dev/{name}: \"{value}\"\n"))
             .collect();
         format!(
-            "apiVersion: serving.knative.dev/v1\nkind: Service\nmetadata:\n  name: {TARGET}\nspec:\n  template:\n    metadata:\n      annotations:\n{annotations}    spec:\n      containers:\n      - image: your-image\n---\n# For the whole cluster.\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: config-autoscaler\n  namespace: knative-serving\ndata:\n  max-scale-up-rate: \"{}\"\n  max-scale-down-rate: \"{}\"\n  scale-to-zero-grace-period: \"{}s\"\n",
+            "{note}apiVersion: serving.knative.dev/v1\nkind: Service\nmetadata:\n  name: {TARGET}\nspec:\n  template:\n    metadata:\n      annotations:\n{annotations}    spec:\n      containers:\n      - image: your-image\n---\n# For the whole cluster.\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: config-autoscaler\n  namespace: knative-serving\ndata:\n  max-scale-up-rate: \"{}\"\n  max-scale-down-rate: \"{}\"\n  scale-to-zero-grace-period: \"{}s\"\n",
             self.value("max_scale_up_rate"),
             self.value("max_scale_down_rate"),
             self.value("grace_s"),
