@@ -14,6 +14,7 @@ use crate::experiment::{Coefficients, Spec, WorkloadSpec};
 use crate::named::{clip, number, quote};
 pub use crate::named::{controllers_text, parse_controllers, parse_policies, policies_text, policy_text};
 use crate::validate::{self, SpecError};
+use crate::wire;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -86,7 +87,7 @@ pub fn set(spec: &Spec, key: &str, text: &str) -> Result<Spec, SpecError> {
         limit.check(value)?;
     }
     let changed: Spec =
-        serde_json::from_value(json).map_err(|error| SpecError::new(key, quote(text), accepted_by(&error)))?;
+        wire::from_value(json).map_err(|error| SpecError::new(key, quote(text), accepted_by(&error)))?;
     if key == "workload.curve" {
         match &changed.workload {
             WorkloadSpec::Demand(demand) => demand.points().map(drop)?,
@@ -224,7 +225,7 @@ pub fn from_json(text: &str) -> Result<Spec, SpecError> {
         )?;
     }
     let spec: Spec =
-        serde_json::from_value(value).map_err(|error| SpecError::new("spec", "this JSON", accepted_by(&error)))?;
+        wire::from_value(value).map_err(|error| SpecError::new("spec", "this JSON", accepted_by(&error)))?;
     spec.validate()?;
     Ok(spec)
 }

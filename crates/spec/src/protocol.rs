@@ -1,4 +1,4 @@
-//! What the page and its workers say to each other. A worker speaks first ([`FromWorker::Ready`]); messages
+//! What the page and its workers say to each other, as text ([`crate::wire`]). A worker speaks first ([`FromWorker::Ready`]); messages
 //! sent before that are lost, so the page waits for it.
 
 use crate::catalog::Catalog;
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 /// Page to worker. `run` numbers are chosen by the page and never reused.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
 pub enum ToWorker {
     /// Run a spec; an earlier run is dropped.
     Run {
@@ -163,7 +163,7 @@ pub enum ToWorker {
 
 /// Worker to page.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
 pub enum FromWorker {
     /// The worker listens now.
     Ready {
