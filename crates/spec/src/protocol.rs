@@ -154,6 +154,17 @@ pub enum ToWorker {
         /// How it is read and shown.
         query: TraceQuery,
     },
+    /// Draw the pictures of the file that was read last anew; nothing is answered when there is none.
+    TraceCharts {
+        /// Number of the reading.
+        run: u32,
+        /// Width of each, CSS pixels.
+        width: u32,
+        /// Height of each, CSS pixels.
+        height: u32,
+        /// Dark scheme.
+        dark: bool,
+    },
     /// Measure the devices side by side.
     Measure {
         /// Software adapters count too.
@@ -301,6 +312,13 @@ pub enum FromWorker {
         spec: Box<Spec>,
         /// The same fleet with a generator in its place.
         generator: Box<Spec>,
+    },
+    /// Its pictures, drawn anew.
+    TraceCharts {
+        /// Number of the reading.
+        run: u32,
+        /// In the order of the view's.
+        charts: Vec<Chart>,
     },
     /// A table whose columns somebody has to explain.
     TraceColumns {
