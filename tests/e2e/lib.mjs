@@ -131,14 +131,17 @@ export async function settled(page, problems) {
 /**
  * Saves a screenshot under `tests/screenshots/`.
  *
- * @param {object} [options] `size` and `scheme` to switch to first, `fullPage`
+ * @param {object} [options] `size` and `scheme` to switch to first, `fullPage`, or `of`: a part of the page
  */
-export async function shot(page, label, { size, scheme, fullPage = false } = {}) {
+export async function shot(page, label, { size, scheme, fullPage = false, of } = {}) {
   if (size) await page.setViewportSize(sizes[size]);
   if (scheme) await page.emulateMedia({ colorScheme: scheme });
   mkdirSync(screenshots, { recursive: true });
   const file = [label, size, scheme].filter(Boolean).join("-").replace(/[^A-Za-z0-9]+/g, "-").toLowerCase();
-  await page.screenshot({ path: join(screenshots, `${file}.png`), fullPage, animations: "disabled" });
+  // Charts are drawn anew by a worker.
+  if (size || scheme) await page.waitForTimeout(150);
+  const path = join(screenshots, `${file}.png`);
+  await (of ? of.screenshot({ path, animations: "disabled" }) : page.screenshot({ path, fullPage, animations: "disabled" }));
 }
 
 /** The four pictures of a state: wide and phone, light and dark. */

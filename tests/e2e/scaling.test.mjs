@@ -70,6 +70,7 @@ pageTest("a curve is drawn", open, async ({ page }) => {
   // The middle of 0.6 hours lies low now, the start and the end as they were.
   const level = Object.fromEntries(text.split(",").map((pair) => pair.split(":").map(Number)));
   assert.ok(level[0.3] < 0.3 && level[0] === 0.3 && level[0.6] === 1.2, text);
+  await shotsOf(page, "curve drawn", { of: page.locator(".param", { has: page.getByTestId("curve") }) });
 });
 
 pageTest("every signal is asked whether it saw the first late user coming", open, async ({ page }) => {
@@ -83,4 +84,6 @@ pageTest("every signal is asked whether it saw the first late user coming", open
   const lead = (name) => page.getByTestId(`foresight-${name}`).getAttribute("data-seconds").then(Number);
   assert.ok((await lead("in_flight")) > (await lead("ttft_p95")), "what is in flight is known before the first tokens are late");
   assert.match(await page.getByTestId("foresight-said").textContent(), /first late user/);
+  await shotsOf(page, "signals", { of: view });
+  assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 360, "nothing makes the page wider than a phone");
 });

@@ -54,7 +54,7 @@ fn summary(report: &KneeReport, out: &mut Vec<u8>) -> Result<(), Failure> {
         Table::new(&["policy", "knee, requests/s per replica", "whole fleet", "− first policy's", "searches"]);
     for policy in &report.policies {
         table.row(vec![
-            policy.policy.label.clone(),
+            policy.label.clone(),
             policy.per_replica_per_s.map_or("–".into(), |band| rate(&band)),
             policy.per_s.map_or("–".into(), |band| rate(&band)),
             policy.versus_first.map(|band| difference(&band)).unwrap_or_default(),

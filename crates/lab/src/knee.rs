@@ -21,7 +21,7 @@ use servelab_spec::knee::{
     GOOD_SHARE, KneeEnd, KneePoint, KneeReport, KneeSpec, KneeTrial, PolicyKnee, Probe, TOLERANCE,
 };
 use servelab_spec::report::Report;
-use servelab_spec::sweep::{MAX_SEEDS, SweepPolicy};
+use servelab_spec::sweep::MAX_SEEDS;
 use servelab_spec::validate::{SpecError, limit};
 use servelab_spec::{MAX_SEED, SCHEMA_VERSION, patch};
 use std::collections::BTreeMap;
@@ -192,7 +192,8 @@ impl KneePlan {
         };
         let policy = &self.knee.spec.policies[at];
         PolicyKnee {
-            policy: SweepPolicy { name: policy.name.clone(), label: catalog::policy_label(policy) },
+            name: policy.name.clone(),
+            label: catalog::policy_label(policy),
             per_s: band(knees()),
             per_replica_per_s: band(knees().map(|rate| rate / self.replicas)),
             versus_first: if at == 0 { None } else { band(versus) },

@@ -105,7 +105,7 @@ pub fn knee_csv(report: &KneeReport) -> String {
     let replicas = f64::from(report.knee.spec.replicas.max(1));
     for (at, knee) in report.policies.iter().enumerate() {
         let mut row = |cells: [String; 12]| {
-            let names = [knee.policy.name.as_str(), knee.policy.label.as_str()];
+            let names = [knee.name.as_str(), knee.label.as_str()];
             line(&mut out, names.into_iter().chain(cells.iter().map(String::as_str)));
         };
         let mut cells = [const { String::new() }; 12];

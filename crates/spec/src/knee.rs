@@ -10,7 +10,7 @@
 
 use crate::SCHEMA_VERSION;
 use crate::experiment::Spec;
-use crate::sweep::{Band, SweepPolicy};
+use crate::sweep::Band;
 use serde::{Deserialize, Serialize};
 
 /// Share of the requests that must meet every limit. The share that a 95th percentile speaks of, so that both halves of the definition ask for
@@ -58,9 +58,10 @@ pub struct KneeReport {
 /// One policy's knee over its seeds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PolicyKnee {
-    /// Name and label.
-    #[serde(flatten)]
-    pub policy: SweepPolicy,
+    /// Registry name.
+    pub name: String,
+    /// Name for people, with the parameters that differ from their defaults.
+    pub label: String,
     /// Requests per second of the whole fleet: mean over the trials that found it, and its band.
     pub per_s: Option<Band>,
     /// The same ÷ the replicas that the run starts with: the number an autoscaler wants.

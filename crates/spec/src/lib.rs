@@ -16,6 +16,7 @@
 //! | [`frame`] | [`frame::Frame`]: one picture of the fleet at one instant |
 //! | [`writing`] | prompts for the model that writes, and what it shows while it works |
 //! | [`protocol`] | messages between the page and its workers |
+//! | [`wire`] | how they cross, and how JSON becomes types |
 //!
 //! This crate depends on nothing of ours, so the page can use it and stay small.
 
@@ -34,6 +35,7 @@ pub mod signals;
 pub mod sweep;
 pub mod traffic;
 pub mod validate;
+pub mod wire;
 pub mod writing;
 
 pub use catalog::Catalog;

@@ -16,6 +16,7 @@ pub use crate::named::{
 };
 use crate::named::{clip, number, quote};
 use crate::validate::{self, SpecError};
+use crate::wire;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -98,7 +99,7 @@ pub fn set(spec: &Spec, key: &str, text: &str) -> Result<Spec, SpecError> {
         limit.check(value)?;
     }
     let changed: Spec =
-        serde_json::from_value(json).map_err(|error| SpecError::new(key, quote(text), accepted_by(&error)))?;
+        wire::from_value(json).map_err(|error| SpecError::new(key, quote(text), accepted_by(&error)))?;
     if key == "gateway.classes" {
         changed.gateway.class_list()?;
     }
@@ -243,7 +244,7 @@ pub fn from_json(text: &str) -> Result<Spec, SpecError> {
         )?;
     }
     let spec: Spec =
-        serde_json::from_value(value).map_err(|error| SpecError::new("spec", "this JSON", accepted_by(&error)))?;
+        wire::from_value(value).map_err(|error| SpecError::new("spec", "this JSON", accepted_by(&error)))?;
     spec.validate()?;
     Ok(spec)
 }

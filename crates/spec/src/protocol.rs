@@ -1,4 +1,4 @@
-//! What the page and its workers say to each other. A worker speaks first ([`FromWorker::Ready`]); messages
+//! What the page and its workers say to each other, as text ([`crate::wire`]). A worker speaks first ([`FromWorker::Ready`]); messages
 //! sent before that are lost, so the page waits for it.
 
 use crate::catalog::Catalog;
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 /// Page to worker. `run` numbers are chosen by the page and never reused.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
 pub enum ToWorker {
     /// Run a spec; an earlier run is dropped.
     Run {
@@ -154,6 +154,17 @@ pub enum ToWorker {
         /// How it is read and shown.
         query: TraceQuery,
     },
+    /// Draw the pictures of the file that was read last anew; nothing is answered when there is none.
+    TraceCharts {
+        /// Number of the reading.
+        run: u32,
+        /// Width of each, CSS pixels.
+        width: u32,
+        /// Height of each, CSS pixels.
+        height: u32,
+        /// Dark scheme.
+        dark: bool,
+    },
     /// Measure the devices side by side.
     Measure {
         /// Software adapters count too.
@@ -163,7 +174,7 @@ pub enum ToWorker {
 
 /// Worker to page.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
 pub enum FromWorker {
     /// The worker listens now.
     Ready {
@@ -301,6 +312,13 @@ pub enum FromWorker {
         spec: Box<Spec>,
         /// The same fleet with a generator in its place.
         generator: Box<Spec>,
+    },
+    /// Its pictures, drawn anew.
+    TraceCharts {
+        /// Number of the reading.
+        run: u32,
+        /// In the order of the view's.
+        charts: Vec<Chart>,
     },
     /// A table whose columns somebody has to explain.
     TraceColumns {

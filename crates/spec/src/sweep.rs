@@ -22,7 +22,7 @@ pub use report::{Band, CellReport, PointPolicy, PointReport, SweepPolicy, SweepR
 
 use crate::experiment::{ExecutionMode, Spec};
 use crate::validate::{self, SpecError};
-use crate::{MAX_SEED, SCHEMA_VERSION, patch};
+use crate::{MAX_SEED, SCHEMA_VERSION, patch, wire};
 use axis::short;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -227,7 +227,7 @@ pub fn from_json(text: &str) -> Result<SweepSpec, SpecError> {
             number.ok_or_else(|| SpecError::new("version", version, "accepted is a whole number"))?,
         )?;
     }
-    serde_json::from_value(value).map_err(|error| SpecError::new("sweep", "this JSON", format!("{error}; {accepted}")))
+    wire::from_value(value).map_err(|error| SpecError::new("sweep", "this JSON", format!("{error}; {accepted}")))
 }
 
 #[cfg(test)]

@@ -228,6 +228,7 @@ fn listen(app: App, host: Host, message: FromWorker) {
         FromWorker::WriterModel { model, .. } => app.write.ready(*model),
         FromWorker::Written { run, written } => write::came(app, run, *written),
         FromWorker::Trace { run, view, spec, generator } => traffic::viewed(app, run, *view, *spec, *generator),
+        FromWorker::TraceCharts { run, charts } => app.traffic.redrawn(run, charts),
         FromWorker::TraceColumns { run, columns, message } => app.traffic.asks_columns(run, columns, &message),
         FromWorker::Failed { run, message, field } if run == current => {
             if host == Host::Gpu && field.is_none() {

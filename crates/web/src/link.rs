@@ -1,8 +1,8 @@
 //! A worker and the way to it. Messages given before the worker is ready wait here, since a worker drops
 //! what reaches it before its wasm has started.
 
-use serde::Deserialize;
 use servelab_spec::protocol::{FromWorker, ToWorker};
+use servelab_spec::wire;
 use std::cell::RefCell;
 use std::rc::Rc;
 use wasm_bindgen::prelude::*;
@@ -37,14 +37,6 @@ pub(crate) enum Event {
     Message(Box<FromWorker>),
     /// It is of no use any more; why.
     Stopped { reason: String },
-}
-
-/// What the script around the wasm says, before and after the wasm can.
-#[derive(Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Outer {
-    Loading { received: f64 },
-    Stopped { message: String },
 }
 
 /// A running worker; dropping it ends it.
@@ -104,11 +96,14 @@ impl Link {
 
     /// The same with a value beside it, under a name: a file is handed over and not its bytes.
     pub(crate) fn post_with(&self, message: &ToWorker, beside: Option<(&str, &JsValue)>) {
-        use serde::Serialize;
-        let Ok(value) = message.serialize(&serde_wasm_bindgen::Serializer::json_compatible()) else { return };
+        let Ok(text) = wire::to_text(message) else { return };
+        let mut value = JsValue::from(text);
         if let Some((name, with)) = beside {
+            let both = js_sys::Object::new();
             // Setting a property of an object just made can not fail.
-            let _ = js_sys::Reflect::set(&value, &name.into(), with);
+            let _ = js_sys::Reflect::set(&both, &"message".into(), &value);
+            let _ = js_sys::Reflect::set(&both, &name.into(), with);
+            value = both.into();
         }
         let mut waiting = self.state.borrow_mut();
         if waiting.ready {
@@ -127,14 +122,21 @@ impl Drop for Link {
     }
 }
 
+/// The worker's wasm says text; the script around it, before and after the wasm can, an object with the bytes that have come or the reason why it ended.
 fn read(data: JsValue) -> Event {
-    match serde_wasm_bindgen::from_value::<Outer>(data.clone()) {
-        Ok(Outer::Loading { received }) => Event::Loading { received },
-        Ok(Outer::Stopped { message }) => Event::Stopped { reason: message },
-        Err(_) => match serde_wasm_bindgen::from_value::<FromWorker>(data) {
+    if let Some(text) = data.as_string() {
+        return match wire::from_text::<FromWorker>(&text) {
             Ok(message) => Event::Message(Box::new(message)),
             Err(error) => Event::Stopped { reason: format!("it said something this page does not know ({error})") },
-        },
+        };
+    }
+    let said = |name: &str| js_sys::Reflect::get(&data, &name.into()).ok();
+    match said("received").and_then(|received| received.as_f64()) {
+        Some(received) => Event::Loading { received },
+        None => {
+            let reason = said("message").and_then(|reason| reason.as_string());
+            Event::Stopped { reason: reason.unwrap_or_else(|| "it ended without a reason".into()) }
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use crate::{address, control, text};
 use leptos::prelude::*;
 use servelab_spec::Spec;
 use servelab_spec::experiment::WorkloadSpec;
-use servelab_spec::protocol::ToWorker;
+use servelab_spec::protocol::{Chart, ToWorker};
 use servelab_spec::traffic::{ColumnMap, TraceFormat, TraceQuery, TraceView};
 use std::sync::Arc;
 use web_sys::Blob;
@@ -35,8 +35,10 @@ pub(crate) struct Traffic {
     pub map: RwSignal<ColumnMap>,
     /// What is being done, how far, and the requests found.
     pub progress: RwSignal<Option<(String, f64, u32)>>,
-    /// What it looks like.
+    /// What it looks like, without its pictures.
     pub view: RwSignal<Option<Arc<TraceView>>>,
+    /// Its pictures, in the scheme that `query` says.
+    pub charts: RwSignal<Vec<Chart>>,
     /// Fleets for it: with the trace, and with a generator.
     specs: StoredValue<Option<(Spec, Spec)>>,
     /// Why it can not be read.
@@ -56,6 +58,7 @@ impl Traffic {
             map: RwSignal::new(ColumnMap::default()),
             progress: RwSignal::new(None),
             view: RwSignal::new(None),
+            charts: RwSignal::new(vec![]),
             specs: StoredValue::new(None),
             error: RwSignal::new(None),
             number: StoredValue::new(FIRST_NUMBER),
@@ -76,7 +79,7 @@ impl Traffic {
     }
 
     /// It has been read; says whether that was the latest one.
-    pub(crate) fn viewed(&self, number: u32, view: TraceView, spec: Spec, generator: Spec) -> bool {
+    pub(crate) fn viewed(&self, number: u32, mut view: TraceView, spec: Spec, generator: Spec) -> bool {
         if !self.current(number) {
             return false;
         }
@@ -87,8 +90,16 @@ impl Traffic {
         self.columns.set(if chosen { view.columns.clone() } else { vec![] });
         self.map.set(view.map.clone().unwrap_or_default());
         self.specs.set_value(Some((spec, generator)));
+        self.charts.set(std::mem::take(&mut view.charts));
         self.view.set(Some(Arc::new(view)));
         true
+    }
+
+    /// Its pictures have been drawn anew.
+    pub(crate) fn redrawn(&self, number: u32, charts: Vec<Chart>) {
+        if self.current(number) {
+            self.charts.set(charts);
+        }
     }
 
     pub(crate) fn asks_columns(&self, number: u32, columns: Vec<String>, message: &str) {
@@ -156,6 +167,23 @@ pub(crate) fn viewed(app: App, number: u32, view: TraceView, spec: Spec, generat
     if let (Some(query), Some(file)) = (app.traffic.query.get_value(), app.traffic.file.get_value()) {
         app.study.sweep.bring(&query, &file);
         app.study.knee.bring(&query, &file);
+    }
+}
+
+/// Has the pictures drawn anew when they are not in the scheme that the page has now; what is still being read is asked for again once it is there.
+pub(crate) fn redraw(app: App) {
+    let (traffic, now) = (app.traffic, app.look.dark());
+    if traffic.view.with(Option::is_none) {
+        return;
+    }
+    let run = traffic.number.get_value();
+    let asked = traffic.query.try_update_value(|query| {
+        let query = query.as_mut().filter(|query| query.dark != now)?;
+        query.dark = now;
+        Some(ToWorker::TraceCharts { run, width: query.width, height: query.height, dark: now })
+    });
+    if let Some(message) = asked.flatten() {
+        control::post(app, Host::Cpu, &message);
     }
 }
 

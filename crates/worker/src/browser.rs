@@ -3,9 +3,8 @@
 use crate::desk::Desk;
 use crate::devices::Devices;
 use js_sys::Promise;
-use serde::Serialize;
-use serde_wasm_bindgen::Serializer;
 use servelab_spec::protocol::{FromWorker, ToWorker};
+use servelab_spec::wire;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -88,13 +87,13 @@ pub fn serve<D: Devices + 'static>(devices: D) {
     let inbox: Rc<RefCell<Inbox>> = Rc::default();
     let heard = inbox.clone();
     let on_message = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| {
-        match serde_wasm_bindgen::from_value::<ToWorker>(event.data()) {
+        let data = event.data();
+        // A file crosses as it is, in an object beside the message: it is a handle and not its bytes.
+        let beside = |name: &str| js_sys::Reflect::get(&data, &name.into()).ok();
+        let text = data.as_string().or_else(|| beside("message")?.as_string()).unwrap_or_default();
+        match wire::from_text::<ToWorker>(&text) {
             Ok(message) => {
-                // A file crosses as it is, beside the message: it is a handle and not its bytes.
-                let file = match message {
-                    ToWorker::TraceOpen { .. } => js_sys::Reflect::get(&event.data(), &"file".into()).ok(),
-                    _ => None,
-                };
+                let file = if data.is_string() { None } else { beside("file") };
                 heard.borrow_mut().push(message, file.filter(JsValue::is_object).map(JsCast::unchecked_into));
             }
             Err(error) => say_stopped(&format!("page and worker do not understand each other ({error}); reload")),
@@ -270,9 +269,9 @@ fn scope() -> DedicatedWorkerGlobalScope {
 }
 
 fn say(message: &FromWorker) {
-    // The types are ours and always have a JavaScript form; sending it can only fail when the page is gone.
-    if let Ok(value) = message.serialize(&Serializer::json_compatible()) {
-        let _ = scope().post_message(&value);
+    // The types are ours and always have a form as text; sending it can only fail when the page is gone.
+    if let Ok(text) = serde_json::to_string(message) {
+        let _ = scope().post_message(&text.into());
     }
 }
 

@@ -27,7 +27,7 @@ use servelab_spec::Spec;
 use servelab_spec::experiment::ModelChoice;
 use servelab_spec::frame::Frame;
 use servelab_spec::protocol::{FromWorker, RequestStory, ToWorker};
-use trace::Opening;
+use trace::{Opening, Viewed};
 use writing::Writing;
 
 /// Wall time of a slice, ms: short enough that a frame asked for meanwhile comes within two animation frames, long
@@ -53,8 +53,8 @@ pub struct Desk<D: Devices> {
     opening: Option<Opening>,
     /// A cell or trial that waits for the file to be read: it may be about that trace.
     waiting: Option<ToWorker>,
-    /// The trace that was viewed last.
-    viewed: Option<String>,
+    /// What was viewed last.
+    viewed: Option<Viewed>,
 }
 
 struct Run<E> {
@@ -230,6 +230,11 @@ impl<D: Devices> Desk<D> {
             ToWorker::TraceOpen { run, query } => {
                 if let Some(other) = self.opening.replace(Opening::new(run, query)) {
                     say(other.dropped());
+                }
+            }
+            ToWorker::TraceCharts { run, width, height, dark } => {
+                if let Some(answer) = self.viewed.as_ref().and_then(|seen| seen.redrawn(run, width, height, dark)) {
+                    say(answer);
                 }
             }
             ToWorker::Measure { allow_software } => {

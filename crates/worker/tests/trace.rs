@@ -51,6 +51,14 @@ fn a_file_is_viewed_and_can_be_run() {
     let [FromWorker::Trace { run: 9, view, spec, generator }] = ends(&said)[..] else { panic!("{said:?}") };
     assert_eq!((view.charts.len(), view.remarks.len(), view.map.is_none()), (3, 8, true));
     assert!(view.findings[0].contains("Every request shares block 0"));
+    // The other scheme: the same pictures, drawn in other colours and of the same numbers. About another file nothing is said.
+    let redraw = |run| ToWorker::TraceCharts { run, width: 400, height: 260, dark: true };
+    let [FromWorker::TraceCharts { run: 9, charts }] = &tell(&mut desk, redraw(9))[..] else { panic!("no pictures") };
+    assert_eq!(charts.len(), view.charts.len());
+    for (dark, light) in charts.iter().zip(&view.charts) {
+        assert!(dark.svg != light.svg && dark.series == light.series && dark.id == light.id);
+    }
+    assert!(tell(&mut desk, redraw(8)).is_empty());
     for (run, spec) in [(10, spec), (11, generator)] {
         let mut said = tell(&mut desk, ToWorker::Run { run, spec: spec.clone() });
         while desk.busy() {

@@ -32,7 +32,7 @@ pub fn draw(request: &KneeChartRequest, report: &KneeReport) -> Result<Chart, Sp
         let ends = points.iter().filter_map(|(x, band)| Some((*x, band.low?.max(0.0), band.high?)));
         ribbons.push(Ribbon { lane, points: ends.collect() });
         let line: Vec<(f64, f64)> = points.iter().map(|(x, band)| (*x, band.mean)).collect();
-        let label = policy.policy.label.clone();
+        let label = policy.label.clone();
         dots.push(Stroke { lane, label: format!("{label}, rates tried"), form: Form::Dots, points: line.clone() });
         strokes.push(Stroke { lane, label, form: Form::Line, points: line });
         if let Some(knee) = policy.per_replica_per_s {
@@ -45,7 +45,7 @@ pub fn draw(request: &KneeChartRequest, report: &KneeReport) -> Result<Chart, Sp
     let summary = summary(report, &marks);
     let best = report.policies.iter().filter_map(|policy| {
         let knee = policy.per_replica_per_s?;
-        Some((knee.mean, policy.policy.label.as_str()))
+        Some((knee.mean, policy.label.as_str()))
     });
     let best = best.max_by(|a, b| a.0.total_cmp(&b.0));
     let found = best.map(|(knee, label)| format!(" {} requests/s per replica with {label}", digits(knee)));
@@ -109,7 +109,7 @@ fn scaled(band: Band, by: f64) -> Band {
 
 /// Every policy's number, for a screen reader.
 fn summary(report: &KneeReport, marks: &[Mark]) -> String {
-    let label = |mark: &Mark| report.policies[mark.lane].policy.label.clone();
+    let label = |mark: &Mark| report.policies[mark.lane].label.clone();
     let each: Vec<String> = marks.iter().map(|mark| format!("{} {:.3}", label(mark), mark.x)).collect();
     if each.is_empty() {
         return "No knee found yet.".into();

@@ -364,7 +364,12 @@ fn draw_stroke(svg: &mut Svg, frame: &Frame, stroke: &Stroke, series: &Series, c
         let (first, last) = (frame.px(series.x[0]), series.x.last().map_or(0.0, |&x| frame.px(x)));
         svg.area(&format!("{data}L{last:.1} {foot:.1}L{first:.1} {foot:.1}z"), colour, clip);
     }
-    if stroke.form == Form::Dots {
+    // A line of one point has no length: nothing would be seen of it.
+    let alone = series.x.len() == 1;
+    if alone {
+        data = mark(stroke.lane, frame.px(series.x[0]), frame.py(series.y[0]));
+    }
+    if alone || stroke.form == Form::Dots {
         svg.marks(&data, colour, clip);
     } else {
         svg.path(&data, colour, dash(stroke.lane), clip);

@@ -18,7 +18,7 @@ pub fn findings(report: &KneeReport) -> Vec<String> {
         let whole = knee.per_s.map(|band| rate(band.mean)).unwrap_or_default();
         out.push(format!(
             "{} keeps the limits up to {} requests/s per replica{}, {whole} for the whole fleet.",
-            knee.policy.label,
+            knee.label,
             rate(mean(best)),
             band.map(interval).unwrap_or_default()
         ));
@@ -43,7 +43,7 @@ fn versus(report: &KneeReport, best: usize, others: &[usize]) -> Option<String> 
     };
     let (mut more, mut alike, mut unknown) = (vec![], vec![], vec![]);
     for &other in others {
-        let label = report.policies[other].policy.label.as_str();
+        let label = report.policies[other].label.as_str();
         let (mine, its) = (report.policies[best].per_s, report.policies[other].per_s);
         let ratio = mine.zip(its).map(|(mine, its)| mine.mean / its.mean - 1.0);
         let said = ratio.map_or(label.to_owned(), |ratio| format!("{label} (by {})", percent(ratio)));
@@ -70,7 +70,7 @@ fn versus(report: &KneeReport, best: usize, others: &[usize]) -> Option<String> 
 
 /// A policy of which no search found the knee.
 fn ended(knee: &PolicyKnee) -> Option<String> {
-    let label = &knee.policy.label;
+    let label = &knee.label;
     match (knee.per_s, knee.never_good, knee.always_good) {
         (None, 1.., 0) => {
             Some(format!("{label} keeps the limits at no rate: they ask for more than an idle fleet gives."))

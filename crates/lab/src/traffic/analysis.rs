@@ -19,10 +19,13 @@ const FEW: f64 = 12.0;
 const BIN_S: [f64; 15] =
     [0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 7200.0, 21_600.0, 43_200.0];
 
+/// Below so many blocks every size counts from a single block on: from ten on, a small trace would have one point or two, and no curve.
+const SMALL: usize = 100;
+
 /// Cache sizes: 1, 2 and 5 times each power of ten.
 fn sizes(blocks: usize) -> Vec<u32> {
     let mut sizes = Vec::new();
-    let mut power = 10u32;
+    let mut power = if blocks <= SMALL { 1u32 } else { 10 };
     while (power as usize) < blocks && power < 100_000_000 {
         sizes.extend([power, 2 * power, 5 * power]);
         power *= 10;

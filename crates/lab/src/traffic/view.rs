@@ -4,7 +4,7 @@ use super::charts::{self, CHARTS};
 use super::findings::findings;
 use super::report::Traffic;
 use crate::words::{count, digits, duration, percent};
-use servelab_spec::protocol::ChartRequest;
+use servelab_spec::protocol::{Chart, ChartRequest};
 use servelab_spec::report::Quantiles;
 use servelab_spec::traffic::{Remark, TraceFormat, TraceView};
 use servelab_spec::validate::SpecError;
@@ -26,14 +26,7 @@ pub struct Look {
 /// # Errors
 /// Pictures too small or too large.
 pub fn view(trace: &Trace, traffic: &Traffic, remarks: Vec<Remark>, look: Look) -> Result<TraceView, SpecError> {
-    let Look { width, height, dark } = look;
-    let shares = traffic.sharing.as_ref().is_some_and(|sharing| !sharing.inferred);
-    let shown = CHARTS.iter().filter(|(id, _)| *id != "traffic_cache" || shares);
-    let charts = shown
-        .map(|(id, _)| {
-            charts::draw(&ChartRequest { id: (*id).into(), width, height, dark, range: None }, trace, traffic)
-        })
-        .collect::<Result<_, _>>()?;
+    let charts = pictures(trace, traffic, look)?;
     let format =
         TraceFormat::named(&traffic.format).map_or_else(|_| traffic.format.clone(), |format| format.label().into());
     Ok(TraceView {
@@ -46,6 +39,18 @@ pub fn view(trace: &Trace, traffic: &Traffic, remarks: Vec<Remark>, look: Look) 
         columns: vec![],
         map: None,
     })
+}
+
+/// The pictures alone: what a change of the scheme draws anew.
+///
+/// # Errors
+/// Pictures too small or too large.
+pub fn pictures(trace: &Trace, traffic: &Traffic, look: Look) -> Result<Vec<Chart>, SpecError> {
+    let Look { width, height, dark } = look;
+    let shares = traffic.sharing.as_ref().is_some_and(|sharing| !sharing.inferred);
+    let shown = CHARTS.iter().filter(|(id, _)| *id != "traffic_cache" || shares);
+    let request = |id: &str| ChartRequest { id: id.into(), width, height, dark, range: None };
+    shown.map(|(id, _)| charts::draw(&request(id), trace, traffic)).collect()
 }
 
 /// Figures: what, and how much.

@@ -6,14 +6,16 @@
 use super::demand::DemandSpec;
 use super::generated::GeneratedSpec;
 use super::trace::TraceSpec;
+use crate::wire;
+use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
 
 /// Where requests come from.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
 pub enum WorkloadSpec {
     /// The fixed 24-request trace: six tenants, 8 requests/s, no setting at all.
-    #[serde(deserialize_with = "no_settings")]
     BookTrace,
     /// Tenants with long system prompts of their own, unique user parts, Poisson arrivals.
     MultiTenant(MultiTenantSpec),
@@ -31,13 +33,31 @@ pub enum WorkloadSpec {
     Generated(GeneratedSpec),
 }
 
-/// Serde lets any field pass beside the tag of a unit variant, `deny_unknown_fields` or not; a rate on the fixed trace would be dropped
-/// in silence.
-fn no_settings<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Nothing {}
-    Nothing::deserialize(deserializer).map(|Nothing {}| ())
+/// By hand, on a value and its `kind`: what serde derives for a tag among the fields reads every kind a second time from a buffer of its own, which the
+/// page would have to carry, and lets any field pass beside the tag of a kind without fields.
+impl<'de> Deserialize<'de> for WorkloadSpec {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        fn of<T: DeserializeOwned, E: Error>(fields: Map<String, Value>) -> Result<T, E> {
+            wire::from_value(Value::Object(fields)).map_err(E::custom)
+        }
+        let mut fields = Map::deserialize(deserializer)?;
+        let kind = fields.shift_remove("kind").ok_or_else(|| D::Error::missing_field("kind"))?;
+        let kind = kind.as_str().ok_or_else(|| D::Error::custom(format!("kind is {kind}, expected a string")))?;
+        Ok(match kind {
+            "book_trace" => match fields.keys().next() {
+                Some(field) => return Err(D::Error::unknown_field(field, &[])),
+                None => WorkloadSpec::BookTrace,
+            },
+            "multi_tenant" => WorkloadSpec::MultiTenant(of(fields)?),
+            "sessions" => WorkloadSpec::Sessions(of(fields)?),
+            "agent_tree" => WorkloadSpec::AgentTree(of(fields)?),
+            "long_short" => WorkloadSpec::LongShort(of(fields)?),
+            "demand" => WorkloadSpec::Demand(of(fields)?),
+            "trace" => WorkloadSpec::Trace(of(fields)?),
+            "generated" => WorkloadSpec::Generated(of(fields)?),
+            unknown => return Err(D::Error::unknown_variant(unknown, &WorkloadSpec::KINDS)),
+        })
+    }
 }
 
 impl Default for WorkloadSpec {

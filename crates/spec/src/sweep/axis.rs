@@ -1,7 +1,10 @@
 //! Settings that are swept, and the values they take.
 
 use crate::validate::{self, SpecError};
-use serde::{Deserialize, Serialize};
+use crate::wire;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 use std::fmt;
 
 /// Most values of one axis: a picture has no more columns than that to tell apart.
@@ -24,7 +27,7 @@ pub struct Axis {
 }
 
 /// The values of an axis: as they are, or a range.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum AxisValues {
     /// One by one.
@@ -57,13 +60,36 @@ pub enum Scale {
 }
 
 /// One value of an axis.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum AxisValue {
     /// A number.
     Number(f64),
     /// A choice or a switch, as `--set` takes it.
     Text(String),
+}
+
+// Both by hand: what serde derives for enums without tags tries one after the other on a buffer of its own, a second reader of each type that the
+// page would have to carry, and says of a mistake only that nothing fitted.
+impl<'de> Deserialize<'de> for AxisValues {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Value::deserialize(deserializer)?;
+        let read = match value {
+            Value::Array(_) => wire::from_value(value).map(AxisValues::List),
+            _ => wire::from_value(value).map(AxisValues::Range),
+        };
+        read.map_err(D::Error::custom)
+    }
+}
+
+impl<'de> Deserialize<'de> for AxisValue {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match Value::deserialize(deserializer)? {
+            Value::Number(number) => Ok(AxisValue::Number(number.as_f64().unwrap_or(f64::NAN))),
+            Value::String(text) => Ok(AxisValue::Text(text)),
+            other => Err(D::Error::custom(format!("{other} is no value of an axis, expected a number or a string"))),
+        }
+    }
 }
 
 impl fmt::Display for AxisValue {

@@ -5,6 +5,7 @@ use crate::text;
 use leptos::prelude::*;
 use servelab_spec::Report;
 use servelab_spec::csv::report_csv;
+use servelab_spec::wire;
 use std::sync::Arc;
 
 /// Buttons that offer the report as a file.
@@ -43,7 +44,7 @@ pub(super) fn Export(report: Arc<Report>) -> impl IntoView {
                 type="button"
                 data-testid="export-json"
                 on:click=move |_| {
-                    if let Ok(text) = serde_json::to_string_pretty(&*json) {
+                    if let Ok(text) = wire::to_pretty(&*json) {
                         env::download(&json_name, "application/json", &text);
                     }
                 }

@@ -4,6 +4,7 @@ use crate::state::App;
 use crate::{text, traffic};
 use js_sys::Reflect;
 use leptos::prelude::*;
+use servelab_spec::protocol::Chart;
 use servelab_spec::traffic::{TraceFormat, TraceView};
 use std::sync::Arc;
 use wasm_bindgen::{JsCast, JsValue};
@@ -18,6 +19,7 @@ pub(super) fn Traffic() -> impl IntoView {
     let app = App::here();
     let of = app.traffic;
     let over = RwSignal::new(false);
+    Effect::new(move |_| traffic::redraw(app));
     let toggled = move |event: leptos::ev::Event| {
         let details = event.target().and_then(|target| target.dyn_into::<Element>().ok());
         of.open.set(details.is_some_and(|details| details.has_attribute("open")));
@@ -161,10 +163,10 @@ fn Seen(view: Arc<TraceView>) -> impl IntoView {
         .iter()
         .map(|(name, value)| view! { <tr><th scope="row">{name.clone()}</th><td>{value.clone()}</td></tr> });
     let findings = view.findings.iter().map(|finding| view! { <li>{finding.clone()}</li> });
-    let charts = view
-        .charts
-        .iter()
-        .map(|chart| view! { <div class="picture" data-testid=chart.id.clone() inner_html=chart.svg.clone()></div> });
+    let charts = move || {
+        let picture = |chart: Chart| view! { <div class="picture" data-testid=chart.id inner_html=chart.svg></div> };
+        app.traffic.charts.get().into_iter().map(picture).collect_view()
+    };
     let remarks = view.remarks.iter().map(|remark| view! { <li>{text::traffic_remark(remark)}</li> }).collect_view();
     view! {
         <div data-testid="traffic-view" data-trace=view.trace.clone()>
@@ -183,7 +185,7 @@ fn Seen(view: Arc<TraceView>) -> impl IntoView {
                 <h3>{text::TRAFFIC_REMARKS}</h3>
                 <ul data-testid="traffic-remarks">{remarks}</ul>
             })}
-            <div class="traffic-charts">{charts.collect_view()}</div>
+            <div class="traffic-charts">{charts}</div>
         </div>
     }
 }

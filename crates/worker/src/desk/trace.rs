@@ -5,13 +5,30 @@
 
 use super::{Clock, PROGRESS_EVERY_MS, SLICE_MS};
 use servelab_lab::traffic::fit::fit;
-use servelab_lab::traffic::view::{Look, view};
+use servelab_lab::traffic::report::Traffic;
+use servelab_lab::traffic::view::{Look, pictures, view};
 use servelab_lab::traffic::{Analysis, propose};
 use servelab_spec::experiment::{LengthLaw, Spec, WorkloadSpec};
 use servelab_spec::protocol::FromWorker;
 use servelab_spec::traffic::{ColumnMap, Remark, TraceQuery};
 use servelab_workload::trace::{ReadOptions, Reader, Trace, TraceError, shelf};
 use std::sync::Arc;
+
+/// What was viewed last: its pictures can be drawn anew.
+pub(super) struct Viewed {
+    run: u32,
+    name: String,
+    trace: Arc<Trace>,
+    traffic: Traffic,
+}
+
+impl Viewed {
+    /// The pictures in another scheme or size; none when it is not what was asked about, or when they can not be drawn like that.
+    pub(super) fn redrawn(&self, run: u32, width: u32, height: u32, dark: bool) -> Option<FromWorker> {
+        let charts = pictures(&self.trace, &self.traffic, Look { width, height, dark }).ok()?;
+        (run == self.run).then_some(FromWorker::TraceCharts { run, charts })
+    }
+}
 
 /// Requests between two looks at the clock: some hundred microseconds of looking up blocks.
 const REQUESTS: usize = 64;
@@ -84,11 +101,11 @@ impl Opening {
         }
     }
 
-    /// Looks on for one slice; the answer when that was the last one. `before` is the trace that was viewed last.
+    /// Looks on for one slice; the answer when that was the last one. `before` is what was viewed last, and is then this.
     pub(super) fn slice(
         &mut self,
         clock: Clock,
-        before: &mut Option<String>,
+        before: &mut Option<Viewed>,
         say: &mut dyn FnMut(FromWorker),
     ) -> Option<FromWorker> {
         let until = clock() + SLICE_MS;
@@ -110,17 +127,14 @@ impl Opening {
         }
     }
 
-    fn viewed(&mut self, before: &mut Option<String>) -> FromWorker {
+    fn viewed(&mut self, before: &mut Option<Viewed>) -> FromWorker {
         let run = self.run;
         let Stage::Looking(looking) = &mut self.stage else { return self.dropped() };
         let Looking { trace, analysis, remarks, columns, map } = &mut **looking;
         let traffic = analysis.report();
         let name = shelf::put_shared(trace.clone());
-        if let Some(old) = before.replace(name).filter(|old| *old != traffic.trace) {
-            shelf::remove(&old);
-        }
         let TraceQuery { width, height, dark, .. } = self.query;
-        match view(trace, &traffic, std::mem::take(remarks), Look { width, height, dark }) {
+        let answer = match view(trace, &traffic, std::mem::take(remarks), Look { width, height, dark }) {
             Ok(mut view) => {
                 (view.columns, view.map) = (std::mem::take(columns), map.take());
                 let spec = propose(&traffic);
@@ -129,7 +143,12 @@ impl Opening {
                 FromWorker::Trace { run, view: Box::new(view), spec: Box::new(spec), generator: Box::new(generator) }
             }
             Err(error) => FromWorker::Failed { run, message: error.to_string(), field: Some(error.field) },
+        };
+        let viewed = Viewed { run, name: name.clone(), trace: trace.clone(), traffic };
+        if let Some(old) = before.replace(viewed).filter(|old| old.name != name) {
+            shelf::remove(&old.name);
         }
+        answer
     }
 
     fn progress(&self, stage: &str, fraction: f64, requests: usize, say: &mut dyn FnMut(FromWorker)) {

@@ -11,6 +11,7 @@ use leptos::prelude::*;
 use servelab_spec::csv::knee_csv;
 use servelab_spec::knee::{KneeChartRequest, KneeCurve, KneeReport, PolicyKnee};
 use servelab_spec::sweep::MAX_SEEDS;
+use servelab_spec::wire;
 use std::sync::Arc;
 
 /// Height of both pictures, CSS pixels.
@@ -110,7 +111,7 @@ fn row(at: usize, policy: &PolicyKnee, seeds: u32) -> impl IntoView + use<> {
     let noise = versus.is_some_and(|band| band.low.is_some() && !band.significant);
     view! {
         <tr data-testid=format!("knee-row-{at}")>
-            <th scope="row">{policy.policy.label.clone()}</th>
+            <th scope="row">{policy.label.clone()}</th>
             <td class="num">{text::knee_value(replica)} {note(text::knee_interval(replica))}</td>
             <td class="num">{text::knee_value(fleet)} {note(text::knee_interval(fleet))}</td>
             <td class="num" class:noise=noise>
@@ -133,7 +134,7 @@ fn files(report: &Arc<KneeReport>) -> impl IntoView + use<> {
                 type="button"
                 data-testid="knee-json"
                 on:click=move |_| {
-                    if let Ok(text) = serde_json::to_string_pretty(&*json) {
+                    if let Ok(text) = wire::to_pretty(&*json) {
                         env::download(&json_name, "application/json", &text);
                     }
                 }

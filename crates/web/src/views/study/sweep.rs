@@ -13,6 +13,7 @@ use leptos::prelude::*;
 use servelab_spec::csv::sweep_csv;
 use servelab_spec::protocol::SweepChartRequest;
 use servelab_spec::sweep::{Figure, MAX_SEEDS, SweepReport};
+use servelab_spec::wire;
 use std::sync::Arc;
 
 /// Heights of a line chart and of a map, CSS pixels.
@@ -170,7 +171,7 @@ fn files(report: &Arc<SweepReport>) -> impl IntoView + use<> {
                 type="button"
                 data-testid="sweep-json"
                 on:click=move |_| {
-                    if let Ok(text) = serde_json::to_string_pretty(&*json) {
+                    if let Ok(text) = wire::to_pretty(&*json) {
                         env::download(&json_name, "application/json", &text);
                     }
                 }
