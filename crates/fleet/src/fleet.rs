@@ -45,7 +45,7 @@ use crate::config::FleetConfig;
 use crate::error::FleetError;
 use crate::gateway::Gateway;
 use crate::record::{Counts, Fates, RefusalCount, RequestRecord, Work};
-use crate::replica::{Model, Next, Replica};
+use crate::replica::{Model, Replica};
 use crate::routing::PolicyFault;
 use crate::scaling::Controller;
 use crate::scaling::scaler::Scaler;

@@ -151,7 +151,8 @@ impl Fleet {
             Cause::TimedOut => Outcome::TimedOut,
         };
         core.recall(place);
-        if let Some(record) = core.flights.requests.get(place).and_then(|flight| record(flight, attempt, now, outcome)) {
+        if let Some(record) = core.flights.requests.get(place).and_then(|flight| record(flight, attempt, now, outcome))
+        {
             self.end(place, record);
         }
     }

@@ -209,8 +209,7 @@ impl Fleet {
         );
         // At least one token is always computed.
         let expected_hit = choice.expected_hit.min(request.prompt.len.saturating_sub(1));
-        let offers =
-            if *explain == Some(request.index) { offers(core, &scratch.candidates, asked) } else { vec![] };
+        let offers = if *explain == Some(request.index) { offers(core, &scratch.candidates, asked) } else { vec![] };
         let decision = DecisionRecord {
             at: core.now,
             request: request.index,

@@ -310,7 +310,9 @@ impl Flights {
 impl Core {
     /// Sees to it that what the request at `place` asks for is there to be read.
     pub(crate) fn recall(&mut self, place: u32) {
-        let Some(flight) = self.flights.requests.get_mut(place).filter(|flight| flight.request.is_none()) else { return };
+        let Some(flight) = self.flights.requests.get_mut(place).filter(|flight| flight.request.is_none()) else {
+            return;
+        };
         let again = self.source.request_again(flight.index);
         flight.request = again.map(|again| Box::new(Request { arrival: flight.arrival, ..again }));
     }
@@ -318,11 +320,49 @@ impl Core {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::clients::ClientsConfig;
+    use crate::faults::{Fault, FaultKind};
+    use crate::replica::server::{ServerConfig, Service};
+    use crate::{Fleet, FleetConfig, ReplicaConfig};
+    use servelab_spec::experiment::{DemandSpec, PolicySpec, WorkloadSpec};
+    use servelab_workload::Source;
 
     /// A million clients that wait are a million of these, and their alarms.
     #[test]
     fn a_client_that_waits_takes_little_room() {
         assert!(size_of::<Option<InFlight>>() <= 128, "{}", size_of::<Option<InFlight>>());
+    }
+
+    /// Of every workload: what waiting clients ask for is not there, and is what it was when it is recalled.
+    #[test]
+    fn what_is_recalled_is_what_was_asked_for() {
+        for kind in WorkloadSpec::KINDS {
+            let spec = match WorkloadSpec::of_kind(kind).unwrap() {
+                WorkloadSpec::Demand(sizes) => WorkloadSpec::Demand(DemandSpec { curve: "0:1,0.1:2".into(), ..sizes }),
+                other => other,
+            };
+            let mut source = Source::new(&spec, 7, 16, 40.0).unwrap();
+            let server = ServerConfig::new(4, Service::Exponential, Nanos(1_000_000));
+            let what = FaultKind::Down { replica: None };
+            let config = FleetConfig {
+                clients: ClientsConfig::FixedRetry { attempts: 50, pause: Nanos(300_000_000) },
+                faults: vec![Fault { from: Nanos::ZERO, until: Nanos(4_000_000_000), what }],
+                ..FleetConfig::new(2, ReplicaConfig::Server(server))
+            };
+            let mut fleet = Fleet::new(config, source.clone(), &PolicySpec::named("least_tokens")).unwrap();
+            fleet.poll(Nanos(3_900_000_000), u32::MAX);
+            let waiting: Vec<u32> = fleet.core.flights.requests.iter().map(|(place, _)| place).collect();
+            assert!(!waiting.is_empty(), "{kind}");
+            let asked: Vec<Request> = std::iter::from_fn(|| source.next_request()).take(waiting.len()).collect();
+            for place in waiting {
+                assert_eq!(fleet.core.flights.asked(place), None, "{kind}");
+                fleet.core.recall(place);
+                let flight = fleet.core.flights.requests.get(place).unwrap();
+                assert_eq!(flight.request.as_deref(), asked.get(flight.index as usize), "{kind}");
+                assert!(flight.attempts > 1, "{kind}");
+            }
+        }
     }
 }

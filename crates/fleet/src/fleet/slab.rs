@@ -143,7 +143,10 @@ mod tests {
             assert_eq!((slab.remove(place), slab.get(place)), (None, None));
         }
         assert_eq!((slab.len() as u32, slab.is_sound()), (many - 3, true));
-        assert_eq!([slab.insert(0), slab.insert(0), slab.insert(0), slab.insert(0)], [many - 1, TOGETHER as u32, 3, many]);
+        assert_eq!(
+            [slab.insert(0), slab.insert(0), slab.insert(0), slab.insert(0)],
+            [many - 1, TOGETHER as u32, 3, many]
+        );
         *slab.get_mut(3).unwrap() = 9;
         assert_eq!(slab.iter().filter(|&(place, &value)| place != value).count(), 4, "three places and the new one");
         assert_eq!((slab.get(3), slab.get(many + 1), slab.len() as u32), (Some(&9), None, many + 1));
@@ -152,7 +155,7 @@ mod tests {
     #[test]
     fn a_slab_is_saved_as_its_places_in_a_row() {
         let mut slab = Slab::default();
-        (0..3).for_each(|number| drop(slab.insert(number)));
+        assert!((0..3).all(|number| slab.insert(number) == number));
         slab.remove(1);
         let text = serde_json::to_string(&slab).unwrap();
         assert_eq!(text, r#"{"places":[0,null,2],"vacant":[1]}"#);
