@@ -1,87 +1,54 @@
 //! A storm: a million clients, each with one request, find the server down, try again until they are served, and cost it work whenever it turns them away.
 //!
-//! `cargo run --release -p servelab-fleet --example retry_storm [clients]`
+//! `cargo run --release -p servelab-fleet --example retry_storm [clients] [policy]`: four client policies, or one. Seconds are those this process had of a CPU, where
+//! the system tells (Linux); bytes are what is allocated beyond the fleet before anybody came, at most, for each client of those that waited at once.
 #![allow(clippy::disallowed_methods, clippy::print_stdout, missing_docs)]
 
-use servelab_engine::Nanos;
-use servelab_fleet::clients::{Backoff, ClientPolicy, ClientsConfig, Crowd, Jitter};
-use servelab_fleet::faults::{Fault, FaultKind};
-use servelab_fleet::replica::server::{ServerConfig, Service};
-use servelab_fleet::{Fleet, FleetConfig, Outcome, Poll, ReplicaConfig};
-use servelab_spec::experiment::{MultiTenantSpec, PolicySpec, WorkloadSpec};
-use servelab_workload::Source;
+#[path = "../tests/common/million.rs"]
+mod million;
+
+use million::{Counting, storm, weather};
 use std::error::Error;
 use std::time::Instant;
 
-/// Resident memory of this process, bytes; 0 where nobody tells.
-fn resident() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find(|line| line.starts_with("VmRSS:"));
-    line.and_then(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok()).unwrap_or(0) * 1024
-}
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
 
-/// `clients` send within a second to a server that is down for ten; then it serves 64 at once and a twentieth of them a second, with room for as many as
-/// it serves in a second, and turning one away costs it a fiftieth of an answer.
-fn storm(clients: u32) -> Result<Fleet, Box<dyn Error>> {
-    let slots = 64;
-    let mean = f64::from(slots) * 20.0 / f64::from(clients);
-    let server = ServerConfig {
-        queue: Some(clients / 20),
-        ..ServerConfig::new(slots, Service::Exponential, Nanos::from_secs(mean))
-    };
-    let policy = ClientPolicy {
-        attempts: 1000,
-        backoff: Backoff::exponential(Nanos::from_secs(0.5), Nanos::from_secs(60.0), Jitter::Full),
-        ..ClientPolicy::default()
-    };
-    let config = FleetConfig {
-        clients: ClientsConfig::Crowd(Box::new(Crowd::of(policy))),
-        faults: vec![Fault {
-            from: Nanos::ZERO,
-            until: Nanos::from_secs(10.0),
-            what: FaultKind::Down { replica: None },
-        }],
-        reject_cost: Nanos::from_secs(mean / 50.0),
-        seed: 1,
-        ..FleetConfig::new(1, ReplicaConfig::Server(server))
-    };
-    let sizes = MultiTenantSpec {
-        requests: clients,
-        tenants: 1,
-        system_min: 0,
-        system_max: 0,
-        user_min: 1,
-        user_max: 1,
-        output_min: 1,
-        output_max: 1,
-        ..Default::default()
-    };
-    let source = Source::new(&WorkloadSpec::MultiTenant(sizes), 1, 16, f64::from(clients))?;
-    Ok(Fleet::new(config, source, &PolicySpec::named("round_robin"))?)
+/// Policies with what differs from their defaults.
+const POLICIES: [(&str, &[(&str, f64)]); 4] = [
+    ("every_second", &[]),
+    ("exponential", &[("cap_s", 8.0)]),
+    ("full_jitter", &[("cap_s", 8.0)]),
+    ("openai_sdk", &[]),
+];
+
+/// Seconds on a CPU so far, or of the wall since `begun`.
+fn seconds(begun: Instant) -> f64 {
+    let told = std::fs::read_to_string("/proc/self/schedstat").ok();
+    let nanos = told.and_then(|line| line.split(' ').next().and_then(|first| first.parse::<u64>().ok()));
+    nanos.map_or_else(|| begun.elapsed().as_secs_f64(), |nanos| nanos as f64 / 1e9)
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let clients: u32 = std::env::args().nth(1).map_or(Ok(1_000_000), |text| text.parse())?;
-    let mut fleet = storm(clients)?;
-    let before = resident();
-    let start = Instant::now();
-    let (mut finished, mut most) = (0u32, 0);
-    loop {
-        let poll = fleet.poll(Nanos::MAX, 1 << 18);
-        fleet.take_ended(&mut |record| finished += u32::from(record.outcome == Outcome::Finished));
-        most = most.max(resident());
-        if poll == Poll::Done {
-            break;
-        }
+    let mut args = std::env::args().skip(1);
+    let clients: u32 = args.next().map_or(Ok(1_000_000), |text| text.parse())?;
+    let only = args.next();
+    for (policy, params) in POLICIES.into_iter().filter(|(name, _)| only.as_ref().is_none_or(|only| only == name)) {
+        let mut fleet = storm(clients, policy, params)?;
+        let begun = Instant::now();
+        let before = seconds(begun);
+        let taken = weather(&mut fleet, 1 << 14);
+        let took = seconds(begun) - before;
+        assert_eq!(taken.served, clients, "everybody is served in the end");
+        let attempts = fleet.counts().attempts;
+        println!(
+            "storm, {clients} clients, {policy}\t{took:.1}\ts\t{:.1} M attempts, {:.2} M/s; {:.0} s of storm; {:.0} bytes a client, {} at once",
+            attempts as f64 / 1e6,
+            attempts as f64 / 1e6 / took,
+            fleet.now().as_secs(),
+            taken.bytes as f64 / taken.waiting as f64,
+            taken.waiting,
+        );
     }
-    let seconds = start.elapsed().as_secs_f64();
-    assert_eq!(finished, clients, "everybody is served in the end");
-    let (attempts, refused) = (fleet.counts().attempts, fleet.fates().refused());
-    println!(
-        "storm, {clients} clients\t{:.0}\tattempts/s\t{attempts} attempts, {refused} refused, {:.0} s of storm in {seconds:.2} s, {:.0} bytes a client",
-        attempts as f64 / seconds,
-        fleet.now().as_secs(),
-        (most.saturating_sub(before)) as f64 / f64::from(clients),
-    );
     Ok(())
 }

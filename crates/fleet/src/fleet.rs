@@ -6,13 +6,16 @@
 //! run, it ends at the same place in the order.
 
 mod admission;
+mod answers;
 mod attempts;
+mod cancels;
 mod capacity;
 mod changes;
 mod check;
 mod decisions;
 mod deploys;
 mod dispatch;
+mod events;
 mod faults;
 mod fetches;
 mod flights;
@@ -21,6 +24,7 @@ mod frame;
 mod lives;
 mod look;
 mod outside;
+mod patience;
 mod routers;
 mod saved;
 mod scaler;
@@ -41,7 +45,7 @@ use crate::config::FleetConfig;
 use crate::error::FleetError;
 use crate::gateway::Gateway;
 use crate::record::{Counts, Fates, RefusalCount, RequestRecord, Work};
-use crate::replica::{Model, Next, Replica};
+use crate::replica::{Model, Replica};
 use crate::routing::PolicyFault;
 use crate::scaling::Controller;
 use crate::scaling::scaler::Scaler;
@@ -59,7 +63,8 @@ use servelab_workload::{Request, Source, Workload};
 use timers::{Timer, Timers};
 use tournament::Tournament;
 
-/// Events between two checks of all invariants in debug builds. Checking costs as much as there is in flight.
+/// Events between two checks of all invariants in debug builds, at least; with many requests in flight a sixteenth of their number, since checking costs
+/// as much as there is in flight.
 const CHECK_EVERY: u32 = 61;
 
 /// Why [`Fleet::poll`] came back.
@@ -282,192 +287,6 @@ impl Fleet {
         poll
     }
 
-    fn run(&mut self, until: Nanos, max_events: u32) -> Poll {
-        let horizon = self.core.config.horizon.unwrap_or(Nanos::MAX);
-        let until = until.max(self.core.now);
-        let mut left = max_events;
-        loop {
-            if self.core.fault.is_some() {
-                return Poll::Failed;
-            }
-            if let Some(replica) = self.executing {
-                return Poll::Execute { replica };
-            }
-            if let Some((replica, stage)) = self.asks_to_boot() {
-                return Poll::Start { replica, stage };
-            }
-            if self.core.done {
-                return Poll::Done;
-            }
-            // Not between two steps that end at once: whoever is let through would be routed by what one of them, or both, had left to do.
-            if self.core.freed && !self.step_ends_now() {
-                self.core.freed = false;
-                self.release();
-                continue;
-            }
-            if !self.stirred.is_empty() && self.next_event().is_none_or(|(at, _)| at > self.core.now) {
-                self.settle();
-                continue;
-            }
-            // Whatever may still happen to an idle fleet that expects nobody concerns nobody, but this instant is told to its end.
-            let over = self.core.next_request.is_none() && self.waiting() == 0;
-            let now = self.core.now;
-            let Some((at, event)) = self.next_event().filter(|&(at, _)| !over || at == now) else {
-                self.finish();
-                continue;
-            };
-            if at > horizon && until >= horizon {
-                self.core.now = horizon.max(self.core.now);
-                self.finish();
-                continue;
-            }
-            if at > until {
-                self.core.now = until;
-                return Poll::Reached;
-            }
-            if left == 0 {
-                return Poll::Paused;
-            }
-            left -= 1;
-            debug_assert!(at >= self.core.now, "F3 clock: {at:?} after {:?}", self.core.now);
-            self.core.now = at;
-            self.happen(event);
-            self.unchecked += 1;
-            if self.unchecked >= CHECK_EVERY {
-                self.debug_check(false);
-            }
-        }
-    }
-
-    fn step_ends_now(&self) -> bool {
-        matches!(self.next_event(), Some((at, Event::StepEnd(_))) if at == self.core.now)
-    }
-
-    /// The next event, in the order this module's text gives.
-    fn next_event(&self) -> Option<(Nanos, Event)> {
-        let (end, replica) = self.ends.first();
-        let timer = self.core.timers.first().unwrap_or(Nanos::MAX);
-        let next = self.core.next_request.as_ref().filter(|_| !self.core.clients.is_closed());
-        let arrival = next.map_or(Nanos::MAX, |request| request.arrival);
-        let scrape = self.core.next_scrape;
-        let at = end.min(timer).min(scrape).min(arrival);
-        if at == Nanos::MAX {
-            None
-        } else if end == at {
-            Some((at, Event::StepEnd(replica)))
-        } else if timer == at {
-            Some((at, Event::Timer))
-        } else if scrape == at {
-            Some((at, Event::Scrape))
-        } else {
-            Some((at, Event::Arrival))
-        }
-    }
-
-    fn happen(&mut self, event: Event) {
-        match event {
-            Event::StepEnd(replica) => self.step_end(replica),
-            Event::Timer => match self.core.timers.pop() {
-                Some(Timer::Client(request)) => self.client(request),
-                Some(Timer::Cancel(attempt)) => self.cancel_named(attempt),
-                Some(Timer::User(user)) => self.user_sends(user),
-                Some(Timer::Turn(session)) => self.session_goes_on(session),
-                Some(Timer::Fault(at)) => self.fault_begins(at),
-                Some(Timer::Recovery(at)) => self.fault_ends(at),
-                Some(Timer::Poison { replica, fault }) => self.poisoned(replica, fault),
-                Some(Timer::Back { replica }) => self.comes_back(replica),
-                Some(Timer::Outside(attempt)) => self.answered_outside(attempt),
-                Some(Timer::Change(at)) => self.change(at),
-                Some(Timer::Gateway) => self.ring_gateway(),
-                Some(Timer::Ready(replica)) => self.admit(replica),
-                Some(Timer::Warm(replica)) => self.warm_up(replica),
-                Some(Timer::Sample) => self.sample(),
-                Some(Timer::Evaluate) => self.evaluate(),
-                Some(Timer::Reconcile) => self.reconcile(),
-                Some(Timer::Stage { replica, life }) => self.stage_ends(replica, life),
-                Some(Timer::Link(link)) => self.transfers(link),
-                Some(Timer::Node) => self.node_ready(),
-                Some(Timer::Probe { replica, life }) => self.probe(replica, life),
-                Some(Timer::Restart { replica, life }) => self.started_again(replica, life),
-                Some(Timer::Grace { replica, life }) => self.grace_over(replica, life),
-                None => {}
-            },
-            Event::Scrape => self.scrape(),
-            Event::Arrival => {
-                if let Some(request) = self.core.next_request.take() {
-                    self.core.next_request = self.core.source.next_request();
-                    self.arrive(request);
-                }
-            }
-        }
-    }
-
-    /// Lets replicas start what they can, now that everything of this instant has happened, until one waits for its driver.
-    fn settle(&mut self) {
-        // In order of index whatever stirred them, so that a restored fleet does the same; the last is popped first.
-        self.stirred.sort_unstable_by(|a, b| b.cmp(a));
-        while self.executing.is_none()
-            && let Some(index) = self.stirred.pop()
-        {
-            let replica = &mut self.core.replicas[index as usize];
-            if replica.may_run() {
-                // Whoever reads events wants each at its instant, so steps are taken alone.
-                let max_repeat = if self.core.index.is_some() { 1 } else { self.core.config.max_repeat };
-                replica.model.get_mut().start(self.core.now, max_repeat);
-            }
-            self.refresh(index);
-        }
-    }
-
-    /// Enters the replica's next instant into the order of events.
-    fn refresh(&mut self, index: u32) {
-        let model = self.core.replicas[index as usize].model.get();
-        self.running_ahead[index as usize] = model.runs_ahead();
-        self.ahead[index as usize] = (0, Nanos::ZERO);
-        let at = match model.next() {
-            _ if self.core.replicas[index as usize].ailments.frozen > 0 => Nanos::MAX,
-            Next::At(at) => at,
-            Next::Idle => Nanos::MAX,
-            Next::Executing => {
-                self.executing = Some(index);
-                Nanos::MAX
-            }
-        };
-        self.ends.set(index, at);
-        self.tell_kv_changes(index);
-    }
-
-    /// Splits every run of equal steps at the present instant: what has been done is told, the step in progress stays.
-    fn split_runs(&mut self) {
-        (0..self.core.replicas.len() as u32).for_each(|index| self.split_run(index));
-    }
-
-    /// The same for one replica. A step that ends at this very instant ends, as it would have before anything else happened, and the next one has not begun.
-    fn split_run(&mut self, index: u32) {
-        let model = self.core.replicas[index as usize].model.get_mut();
-        if !model.ends_step(self.core.now) {
-            return self.show_run(index);
-        }
-        let step = model.step();
-        model.advance(self.core.now, &mut self.events);
-        self.write_through(index);
-        self.take_events(index, step);
-        self.stirred.push(index);
-        self.refresh(index);
-    }
-
-    /// The same for all, once everything of this instant has happened: what would begin now has begun.
-    fn show_runs(&mut self) {
-        (0..self.core.replicas.len() as u32).for_each(|index| self.show_run(index));
-    }
-
-    fn show_run(&mut self, index: u32) {
-        let model = self.core.replicas[index as usize].model.get_mut();
-        model.split(self.core.now, &mut self.events);
-        self.take_events(index, 0);
-        self.refresh(index);
-    }
-
     /// Why the policy can not go on, after [`Poll::Failed`].
     pub fn fault(&self) -> Option<&PolicyFault> {
         self.core.fault.as_ref()
@@ -537,7 +356,8 @@ impl Fleet {
     /// The first violation.
     pub fn check(&self) -> Result<(), Violation> {
         // What is due at this instant may let somebody through, or end the wait of a queue.
-        let due = self.core.freed || self.next_event().is_some_and(|(at, _)| at <= self.core.now);
+        let now = self.core.now;
+        let due = self.core.freed || self.ends.first().0 <= now || self.core.timers.may_ring(now);
         let settled = self.stirred.is_empty() && self.executing.is_none() && !self.core.done && !due;
         check::check(&self.core, settled)
     }
@@ -550,13 +370,4 @@ impl Fleet {
             unreachable!("{violation}");
         }
     }
-}
-
-/// What happens next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Event {
-    StepEnd(u32),
-    Timer,
-    Scrape,
-    Arrival,
 }

@@ -1,14 +1,14 @@
-//! The two runs that issues and claims speak of, through the lab as page and command line use it: a million requests on 64 replicas, and a day of
-//! 8.6 million on up to 200 with an autoscaler at work.
+//! The runs that issues and claims speak of, through the lab as page and command line use it: a million requests on 64 replicas, a storm of a million
+//! clients, and a day of 8.6 million on up to 200 replicas with an autoscaler at work.
 //!
-//! `cargo run --release -p servelab-lab --example lab_speed` runs both; `… -- million` or `… -- day [requests per second]` one of them;
+//! `cargo run --release -p servelab-lab --example lab_speed` runs all; `… -- million`, `… -- storm` or `… -- day [requests per second]` one of them;
 //! `… -- addresses` prints where the page finds the same specs, a name and a fragment on each line.
 #![allow(clippy::disallowed_methods, clippy::print_stdout, missing_docs)]
 
 use servelab_lab::{Session, presets};
 use servelab_spec::experiment::{
-    Coefficients, ControllerSpec, DemandSpec, EngineSpec, MultiTenantSpec, PolicySpec, RateUnit, ScalingSpec, SloSpec,
-    Spec, WorkloadSpec,
+    ClientSpec, ClientsSpec, Coefficients, ControllerSpec, DemandSpec, EngineSpec, ExecutionMode, FaultsSpec,
+    MultiTenantSpec, PolicySpec, RateUnit, ScalingSpec, ServerSpec, SloSpec, Spec, WorkloadSpec,
 };
 use servelab_spec::patch;
 use std::error::Error;
@@ -50,6 +50,43 @@ fn million(policy: &str) -> Spec {
     )
 }
 
+/// A million clients come within ten seconds while the server is down. Then it answers a hundred thousand a second, 64 at once, with room for half a
+/// second's work; turning one away costs it a fiftieth of an answer. They try until they are served.
+fn storm(policy: &str) -> Spec {
+    let sizes = MultiTenantSpec {
+        requests: 1_000_000,
+        rate: 1.0,
+        rate_unit: RateUnit::OfCapacity,
+        tenants: 1,
+        system_min: 0,
+        system_max: 0,
+        user_min: 1,
+        user_max: 1,
+        output_min: 1,
+        output_max: 1,
+        ..MultiTenantSpec::default()
+    };
+    let client = ClientSpec::named(policy).with("attempts", 1000.0);
+    let mut spec = Spec {
+        seed: 1,
+        replicas: 1,
+        policies: vec![PolicySpec::named("round_robin")],
+        workload: WorkloadSpec::MultiTenant(sizes),
+        server: ServerSpec { slots: 64, service_s: 0.000_64, queue: 50_000, ..ServerSpec::default() },
+        clients: ClientsSpec { on: true, policies: vec![client], ..ClientsSpec::default() },
+        faults: FaultsSpec {
+            down: 1,
+            down_at_s: 0.0,
+            down_s: 10.0,
+            reject_cost_s: 0.000_012_8,
+            ..FaultsSpec::default()
+        },
+        ..Spec::default()
+    };
+    spec.execution.mode = ExecutionMode::Server;
+    spec
+}
+
 /// A day at `mean` requests a second: 300 prompt and 50 output tokens, batches of 32, least outstanding tokens, an autoscaler at work.
 fn day(mean: f64) -> Result<Spec, Box<dyn Error>> {
     let mut demand =
@@ -85,10 +122,10 @@ fn custom(mut spec: Spec, coefficients: Coefficients) -> Spec {
     spec
 }
 
-/// Runs a spec as a worker does and prints a row.
-fn measure(name: &str, spec: Spec) -> Result<(), Box<dyn Error>> {
+/// Runs a spec as a worker does and prints a row; `watched`: it keeps states to come back to.
+fn measure(name: &str, spec: Spec, watched: bool) -> Result<(), Box<dyn Error>> {
     let start = Instant::now();
-    let mut session = Session::unwatched(spec)?;
+    let mut session = if watched { Session::new(spec)? } else { Session::unwatched(spec)? };
     let ready = start.elapsed().as_secs_f64();
     while !session.advance(1 << 20)?.done {}
     let whole = start.elapsed().as_secs_f64();
@@ -97,8 +134,12 @@ fn measure(name: &str, spec: Spec) -> Result<(), Box<dyn Error>> {
     let scaled = policy.scaling.as_ref().map_or(String::new(), |of| {
         format!("; up to {} replicas, late for {:.0} min", of.peak_ready, of.late_s / 60.0)
     });
+    let stormed = policy.clients.as_ref().map_or(String::new(), |of| {
+        let served = of.all_served_s.map_or("never".to_owned(), |at| format!("after {at:.0} s"));
+        format!("; {:.1} attempts a request, all served {served}", of.amplification)
+    });
     println!(
-        "{name}, {} requests\t{whole:.1}\ts\t{ready:.1} s of them to read the workload; {:.0} requests/s{scaled}",
+        "{name}, {} requests\t{whole:.1}\ts\t{ready:.1} s of them to read the workload; {:.0} requests/s{scaled}{stormed}",
         policy.requests.total,
         policy.requests.total as f64 / whole
     );
@@ -110,21 +151,30 @@ fn main() -> Result<(), Box<dyn Error>> {
     let which = args.next().unwrap_or_default();
     let mean: f64 = args.next().map_or(Ok(100.0), |text| text.parse())?;
     let millions = ["least_tokens", "prefix_affinity"];
+    let storms = ["every_second", "full_jitter"];
     if which == "addresses" {
         let base = presets::find("multi-tenant").ok_or("the preset is gone")?.spec;
         for policy in millions {
             println!("million, {policy}\t{}", patch::encode(&million(policy), &base));
+        }
+        for policy in storms {
+            println!("storm, {policy}\t{}", patch::encode(&storm(policy), &base));
         }
         println!("day\t{}", patch::encode(&day(mean)?, &base));
         return Ok(());
     }
     if matches!(which.as_str(), "" | "million") {
         for policy in millions {
-            measure(&format!("million, {policy}"), million(policy))?;
+            measure(&format!("million, {policy}"), million(policy), false)?;
+        }
+    }
+    if matches!(which.as_str(), "" | "storm") {
+        for policy in storms {
+            measure(&format!("storm, {policy}"), storm(policy), true)?;
         }
     }
     if matches!(which.as_str(), "" | "day") {
-        measure("day", day(mean)?)?;
+        measure("day", day(mean)?, false)?;
     }
     Ok(())
 }

@@ -17,7 +17,7 @@ const NEVER_FITS: u16 = 400;
 /// The attempt at `place` as the gateway sees it, and the index of its request.
 fn ask(flights: &Flights, place: u32) -> Option<(Ask, u32)> {
     let number = flights.attempts.get(place)?.number;
-    let Request { index, tenant, ref prompt, max_tokens, .. } = flights.of(place)?.request;
+    let &Request { index, tenant, ref prompt, max_tokens, .. } = flights.of(place)?.request.as_deref()?;
     Some((Ask { place, tenant, prompt: prompt.len, max_tokens, attempt: number }, index))
 }
 
@@ -62,6 +62,8 @@ impl Fleet {
         let now = self.core.now;
         let Some(attempt) = self.core.flights.attempts.get_mut(place) else { return };
         attempt.asked = now;
+        let request = attempt.request;
+        self.core.recall(request);
         let Some((asks, index)) = ask(&self.core.flights, place) else { return };
         self.freshen();
         let Fleet { core, scratch, admission, .. } = self;

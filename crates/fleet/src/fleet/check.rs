@@ -7,6 +7,7 @@ use crate::config::ReplicaConfig;
 use crate::gateway::View;
 use crate::telemetry::LocalSignals;
 use servelab_engine::Nanos;
+use servelab_workload::Workload;
 use thiserror::Error;
 
 /// An invariant that does not hold: a defect of this crate, or a damaged saved state.
@@ -96,11 +97,16 @@ fn requests(core: &Core) -> Result<(), Violation> {
             false => (waited > 0) != retries && (!retries || flight.timer.is_some()),
         };
         expect("F1 conservation", sound && waited == flight.waited, || {
-            format!("request {}: {waited} of {attempts} attempts waited for, {flight:?}", flight.request.index)
+            format!("request {}: {waited} of {attempts} attempts waited for, {flight:?}", flight.index)
         })?;
         let timer = flight.timer.map(|key| core.timers.get(key));
         expect("F1 conservation", timer.is_none_or(|timer| timer == Some(Timer::Client(place))), || {
-            format!("request {} has lost its timer", flight.request.index)
+            format!("request {} has lost its timer", flight.index)
+        })?;
+        // What a request asks for is there as long as an attempt is, and can be had again when none is.
+        let kept = flight.request.is_some();
+        expect("F1 conservation", kept == (attempts > 0) && flight.index < core.source.total(), || {
+            format!("request {} with {attempts} attempts: what it asks for is kept: {kept}", flight.index)
         })?;
     }
     expect("F1 conservation", open == flights.open && hanging == flights.attempts.len(), || {
@@ -181,15 +187,14 @@ fn signals(core: &Core) -> Result<(), Violation> {
     let mut in_flight = vec![0; n];
     let mut counted: Vec<Vec<LocalSignals>> = vec![vec![LocalSignals::default(); n]; core.routers.len()];
     for (_, attempt) in core.flights.attempts.iter().filter(|(_, attempt)| attempt.was_sent()) {
-        let (Some(total), Some(flight), Some(router)) = (
+        let (Some(total), Some(request), Some(router)) = (
             in_flight.get_mut(attempt.replica as usize),
-            core.flights.requests.get(attempt.request),
+            core.flights.asked(attempt.request),
             core.routers.get(attempt.routed.router as usize),
         ) else {
             return expect("F7 signals", false, || format!("attempt {} is at no replica", attempt.id.0));
         };
         *total += 1;
-        let request = &flight.request;
         let budget = u64::from(request.prompt.len) + u64::from(request.max_tokens);
         let (produced, expected) = (u64::from(attempt.produced), attempt.routed.expected_hit);
         expect("F7 signals", produced <= budget && expected < request.prompt.len.max(1), || {

@@ -128,7 +128,7 @@ impl Fleet {
         if self.core.config.faults.is_empty() {
             return None;
         }
-        let index = self.core.flights.requests.get(place)?.request.index;
+        let index = self.core.flights.requests.get(place)?.index;
         let now = self.core.now;
         let mut faults = (0u32..).zip(&self.core.config.faults);
         let found = faults.find(|(_, fault)| match fault.what {
@@ -172,7 +172,7 @@ impl Fleet {
         let share = self.core.dropping;
         share > 0.0
             && self.core.flights.of(place).is_some_and(|flight| {
-                let mut draw = self.errors.split(u64::MAX).split(flight.request.index.into());
+                let mut draw = self.errors.split(u64::MAX).split(flight.index.into());
                 draw.unit() < share
             })
     }

@@ -13,8 +13,8 @@ impl Fleet {
         self.split_run(replica);
         let Core { store: Some(store), replicas, flights, now, .. } = &mut self.core else { return };
         let Model::Engine(engine) = &mut replicas[replica as usize].model else { return };
-        let Some(flight) = flights.by_id(id).and_then(|attempt| flights.requests.get(attempt.request)) else { return };
-        let cached = engine.engine.cached_tokens(&flight.request.prompt);
+        let Some(asked) = flights.by_id(id).and_then(|attempt| flights.asked(attempt.request)) else { return };
+        let cached = engine.engine.cached_tokens(&asked.prompt);
         if held <= cached {
             return;
         }
@@ -32,7 +32,7 @@ impl Fleet {
         if !replicas[replica as usize].may_run() {
             return None;
         }
-        let prompt = &flights.requests.get(flights.by_id(id)?.request)?.request.prompt;
+        let prompt = &flights.asked(flights.by_id(id)?.request)?.prompt;
         let block_tokens = config.block_tokens();
         // At least one token is always computed.
         let most = prompt.len.saturating_sub(1) / block_tokens.max(1);

@@ -1,16 +1,18 @@
 //! Requests and attempts in flight.
 //!
 //! A request is here from its arrival until it has ended and the last of its attempts as well: what nobody waits for any more may still cost
-//! a replica its time. An attempt is here from when it is sent until it has ended at the server. Whoever holds an attempt knows it by its
+//! a replica its time. While its client only waits to try again, what it asks for is not kept: the workload says it once more when somebody has to read
+//! it. A storm of a million clients is mostly that. An attempt is here from when it is sent until it has ended at the server. Whoever holds an attempt knows it by its
 //! place; a sequence's name in its engine carries that place, so that an event finds its attempt without a search, and a serial number, so that
 //! no name comes twice.
 
+use super::Core;
 use super::slab::Slab;
 use super::timers::TimerKey;
 use crate::clients::crowd::Whose;
 use serde::{Deserialize, Serialize};
 use servelab_engine::{Nanos, SequenceId};
-use servelab_workload::Request;
+use servelab_workload::{Request, Workload};
 
 /// Bits of a name that hold the place: 16 million attempts may be in flight at once, 10¹² be made in all.
 const PLACE_BITS: u32 = 24;
@@ -22,7 +24,10 @@ pub(crate) const NOWHERE: u32 = u32::MAX;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct InFlight {
-    pub(crate) request: Request,
+    /// What it asks for ([`Core::recall`]).
+    pub(crate) request: Option<Box<Request>>,
+    /// Its place in the workload.
+    pub(crate) index: u32,
     /// Tries so far.
     pub(crate) attempts: u32,
     /// Of those, hedges.
@@ -41,8 +46,10 @@ pub(crate) struct InFlight {
     pub(crate) retrying: bool,
     /// Failures since the backoff last began.
     pub(crate) failures: u32,
-    /// The latest wait before a retry.
-    pub(crate) waited_for: Option<Nanos>,
+    /// When its client first sent it.
+    pub(crate) arrival: Nanos,
+    /// The latest wait before a retry; [`Nanos::MAX`]: none since the backoff last began.
+    pub(crate) waited_for: Nanos,
     /// When it is tried again; [`Nanos::MAX`]: nobody wants to.
     pub(crate) retry_at: Nanos,
     /// When it is hedged; [`Nanos::MAX`]: never.
@@ -59,7 +66,9 @@ pub(crate) struct InFlight {
 impl InFlight {
     pub(crate) fn new(request: Request, whose: Whose, user: u32, deadline: Nanos) -> Self {
         InFlight {
-            request,
+            index: request.index,
+            arrival: request.arrival,
+            request: Some(Box::new(request)),
             attempts: 0,
             hedges: 0,
             whose,
@@ -69,7 +78,7 @@ impl InFlight {
             settled: false,
             retrying: false,
             failures: 0,
-            waited_for: None,
+            waited_for: Nanos::MAX,
             retry_at: Nanos::MAX,
             hedge_at: Nanos::MAX,
             deadline,
@@ -239,6 +248,11 @@ impl Flights {
         self.attempts.get_mut(self.place(id)?)
     }
 
+    /// What the request at `request` asks for, if it is kept at present.
+    pub(crate) fn asked(&self, request: u32) -> Option<&Request> {
+        self.requests.get(request)?.request.as_deref()
+    }
+
     /// The request of the attempt at `place`.
     pub(crate) fn of(&self, place: u32) -> Option<&InFlight> {
         self.requests.get(self.attempts.get(place)?.request)
@@ -282,10 +296,73 @@ impl Flights {
         Some(ended)
     }
 
-    /// Removes the request at `place` if it has ended and nothing of it is left.
+    /// Removes the request at `place` if it has ended and nothing of it is left; what it asks for, if its client only waits to try again.
     pub(crate) fn close(&mut self, place: u32) {
-        if self.requests.get(place).is_some_and(|flight| flight.settled && flight.newest == NOWHERE) {
+        let Some(flight) = self.requests.get_mut(place).filter(|flight| flight.newest == NOWHERE) else { return };
+        if flight.settled {
             self.requests.remove(place);
+        } else if flight.retry_at != Nanos::MAX {
+            flight.request = None;
+        }
+    }
+}
+
+impl Core {
+    /// Sees to it that what the request at `place` asks for is there to be read.
+    pub(crate) fn recall(&mut self, place: u32) {
+        let Some(flight) = self.flights.requests.get_mut(place).filter(|flight| flight.request.is_none()) else {
+            return;
+        };
+        let again = self.source.request_again(flight.index);
+        flight.request = again.map(|again| Box::new(Request { arrival: flight.arrival, ..again }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::clients::ClientsConfig;
+    use crate::faults::{Fault, FaultKind};
+    use crate::replica::server::{ServerConfig, Service};
+    use crate::{Fleet, FleetConfig, ReplicaConfig};
+    use servelab_spec::experiment::{DemandSpec, PolicySpec, WorkloadSpec};
+    use servelab_workload::Source;
+
+    /// A million clients that wait are a million of these, and their alarms.
+    #[test]
+    fn a_client_that_waits_takes_little_room() {
+        assert!(size_of::<Option<InFlight>>() <= 128, "{}", size_of::<Option<InFlight>>());
+    }
+
+    /// Of every workload: what waiting clients ask for is not there, and is what it was when it is recalled.
+    #[test]
+    fn what_is_recalled_is_what_was_asked_for() {
+        for kind in WorkloadSpec::KINDS {
+            let spec = match WorkloadSpec::of_kind(kind).unwrap() {
+                WorkloadSpec::Demand(sizes) => WorkloadSpec::Demand(DemandSpec { curve: "0:1,0.1:2".into(), ..sizes }),
+                other => other,
+            };
+            let mut source = Source::new(&spec, 7, 16, 40.0).unwrap();
+            let server = ServerConfig::new(4, Service::Exponential, Nanos(1_000_000));
+            let what = FaultKind::Down { replica: None };
+            let config = FleetConfig {
+                clients: ClientsConfig::FixedRetry { attempts: 50, pause: Nanos(300_000_000) },
+                faults: vec![Fault { from: Nanos::ZERO, until: Nanos(4_000_000_000), what }],
+                ..FleetConfig::new(2, ReplicaConfig::Server(server))
+            };
+            let mut fleet = Fleet::new(config, source.clone(), &PolicySpec::named("least_tokens")).unwrap();
+            fleet.poll(Nanos(3_900_000_000), u32::MAX);
+            let waiting: Vec<u32> = fleet.core.flights.requests.iter().map(|(place, _)| place).collect();
+            assert!(!waiting.is_empty(), "{kind}");
+            let asked: Vec<Request> = std::iter::from_fn(|| source.next_request()).take(waiting.len()).collect();
+            for place in waiting {
+                assert_eq!(fleet.core.flights.asked(place), None, "{kind}");
+                fleet.core.recall(place);
+                let flight = fleet.core.flights.requests.get(place).unwrap();
+                assert_eq!(flight.request.as_deref(), asked.get(flight.index as usize), "{kind}");
+                assert!(flight.attempts > 1, "{kind}");
+            }
         }
     }
 }

@@ -104,8 +104,7 @@ fn picture(replica: &Replica, flights: &Flights, now: Nanos) -> ReplicaFrame {
 /// What the fleet knows of a sequence.
 fn known(id: SequenceId, flights: &Flights) -> Pill {
     let Some(attempt) = flights.by_id(id) else { return Pill::default() };
-    let (request, tenant) =
-        (flights.requests.get(attempt.request)).map_or((0, 0), |flight| (flight.request.index, flight.request.tenant));
+    let (request, tenant) = flights.asked(attempt.request).map_or((0, 0), |asked| (asked.index, asked.tenant));
     Pill { request, tenant, attempt: attempt.number, ..Pill::default() }
 }
 

@@ -90,8 +90,7 @@ impl Fleet {
     pub fn output(&self, request: u32) -> Option<&[u32]> {
         let flights = &self.core.flights;
         let (_, attempt) = flights.attempts.iter().find(|(_, attempt)| {
-            attempt.was_sent()
-                && flights.requests.get(attempt.request).is_some_and(|flight| flight.request.index == request)
+            attempt.was_sent() && flights.requests.get(attempt.request).is_some_and(|flight| flight.index == request)
         })?;
         Some(self.core.replicas[attempt.replica as usize].model.get().output(attempt.id))
     }

@@ -1,7 +1,7 @@
 //! Attempts that a managed API serves in the fleet's place.
 
 use super::timers::Timer;
-use super::{Fleet, dispatch};
+use super::{Fleet, answers};
 use crate::record::{Outcome, RequestRecord};
 use servelab_engine::SequenceId;
 
@@ -15,9 +15,9 @@ impl Fleet {
         if !overflow.takes(core.now, busy + u64::from(core.gateway.held()), ready) {
             return false;
         }
-        let Some(output_tokens) = core.flights.of(place).map(|flight| flight.request.output_tokens) else {
-            return false;
-        };
+        let Some(request) = core.flights.attempts.get(place).map(|attempt| attempt.request) else { return false };
+        core.recall(request);
+        let Some(output_tokens) = core.flights.asked(request).map(|asked| asked.output_tokens) else { return false };
         let (_, end) = overflow.serves(core.now, output_tokens);
         let id = core.flights.send_out(place, core.now);
         core.counts.outside += 1;
@@ -36,11 +36,13 @@ impl Fleet {
             return core.flights.close(request);
         }
         let sent = attempt.admitted.unwrap_or(core.now);
+        let told = answers::record(flight, Some(&attempt), core.now, Outcome::Finished);
+        let Some((told, asked)) = told.zip(flight.request.as_deref()) else { return };
         let record = RequestRecord {
             first_token: core.config.overflow.map(|overflow| overflow.serves(sent, 1).0),
-            output_tokens: flight.request.output_tokens,
+            output_tokens: asked.output_tokens,
             outside: true,
-            ..dispatch::record(flight, Some(&attempt), core.now, Outcome::Finished)
+            ..told
         };
         let whose = flight.whose;
         core.fates.succeeded += 1;

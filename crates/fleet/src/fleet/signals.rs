@@ -30,14 +30,15 @@ impl Fleet {
 
     /// When metrics change next, if they cannot change before an event does: nothing is about to start, and no run of equal steps is under way, whose
     /// steps end without one. However long a step takes, readings that would all say the same are left out.
-    fn next_change(&self) -> Option<Nanos> {
+    fn next_change(&mut self) -> Option<Nanos> {
         if !self.stirred.is_empty() || self.running_ahead.contains(&true) {
             return None;
         }
         let end = self.ends.first().0;
-        let timer = self.core.timers.first().unwrap_or(Nanos::MAX);
         let arrival = self.core.next_request.as_ref().map_or(Nanos::MAX, |request| request.arrival);
-        Some(end.min(timer).min(arrival)).filter(|&change| change != Nanos::MAX)
+        let other = end.min(arrival);
+        let timer = self.core.timers.first(other).unwrap_or(Nanos::MAX);
+        Some(other.min(timer)).filter(|&change| change != Nanos::MAX)
     }
 
     /// Dates readings that were left out because they would have said the same.

@@ -2,6 +2,8 @@
 //!
 //! A state is kept every so many events. When there are too many, every second one is dropped and the distance doubles, so at any
 //! time they are about evenly spread and coming back costs at most one distance of simulation.
+//!
+//! A state is as large as what is in flight. Where a million clients wait, few are kept, and as many events lie between them as requests are saved.
 
 use servelab_engine::Nanos;
 use servelab_fleet::{Fleet, FleetState};
@@ -13,6 +15,9 @@ const MOST: usize = 64;
 /// KV blocks over all kept states of one run. A block is some 50 bytes of bookkeeping, so this is some 100 MB.
 const BLOCKS: u64 = 2_000_000;
 
+/// Requests in flight over all kept states of one run, beyond the first two. One is some 150 bytes, so this is some 150 MB.
+const REQUESTS: u64 = 1_000_000;
+
 /// First distance between states, events. Simulating on over so many takes about a millisecond.
 const DISTANCE: u32 = 512;
 
@@ -22,12 +27,16 @@ pub(crate) struct Keyframe {
     /// Entries of the log that had been used.
     pub(crate) log: usize,
     pub(crate) state: FleetState,
+    /// Requests in flight.
+    requests: u64,
 }
 
 pub(crate) struct Keyframes {
     kept: Vec<Keyframe>,
     most: usize,
     distance: u32,
+    /// Events from the latest state to the next: the distance, or as many as requests are in flight.
+    wait: u32,
     since: u32,
 }
 
@@ -37,34 +46,38 @@ impl Keyframes {
         let most = (BLOCKS / blocks.max(1)).clamp(2, MOST as u64) as usize;
         // Saving copies every block's record; as many events take longer than that.
         let distance = DISTANCE.max(u32::try_from(blocks / 16).unwrap_or(u32::MAX));
-        Keyframes { kept: vec![], most, distance, since: 0 }
+        Keyframes { kept: vec![], most, distance, wait: distance, since: 0 }
     }
 
     /// Keeps nothing.
     pub(crate) fn none() -> Self {
-        Keyframes { kept: vec![], most: 0, distance: u32::MAX, since: 0 }
+        Keyframes { kept: vec![], most: 0, distance: u32::MAX, wait: u32::MAX, since: 0 }
     }
 
     /// Events until the next state is due.
     pub(crate) fn due(&self) -> u32 {
-        (self.distance - self.since.min(self.distance)).max(1)
+        (self.wait - self.since.min(self.wait)).max(1)
     }
 
     /// So many events have passed (or fewer, when the run ended in them).
     pub(crate) fn passed(&mut self, events: u32, fleet: &Fleet, log: usize) {
         self.since = self.since.saturating_add(events);
-        if self.since < self.distance || self.most == 0 {
+        let requests = fleet.waiting();
+        self.wait = self.distance.max(u32::try_from(requests).unwrap_or(u32::MAX));
+        if self.since < self.wait || self.most == 0 {
             return;
         }
         self.since = 0;
-        self.kept.push(Keyframe { at: fleet.now(), log, state: fleet.save() });
-        if self.kept.len() > self.most {
+        self.kept.push(Keyframe { at: fleet.now(), log, state: fleet.save(), requests });
+        let all: u64 = self.kept.iter().map(|frame| frame.requests).sum();
+        if self.kept.len() > self.most || self.kept.len() > 2 && all > REQUESTS {
             let mut index = 0;
             self.kept.retain(|_| {
                 index += 1;
                 index % 2 == 0
             });
             self.distance = self.distance.saturating_mul(2);
+            self.wait = self.wait.max(self.distance);
         }
     }
 
@@ -86,7 +99,7 @@ mod tests {
         let mut session = Session::new(presets::find("hot-tenant").unwrap().spec).unwrap();
         while !session.advance(50).unwrap().done {}
         let stage = session.stage.as_ref().unwrap();
-        let mut frames = Keyframes { most: 8, distance: 1, ..Keyframes::new(&session.spec) };
+        let mut frames = Keyframes { most: 8, distance: 1, wait: 1, ..Keyframes::new(&session.spec) };
         for events in 1..=1000usize {
             frames.passed(1, &stage.runs[0].fleet, events);
             assert!(frames.kept.len() <= 8 && frames.due() >= 1);
