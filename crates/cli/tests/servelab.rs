@@ -113,7 +113,7 @@ fn charts_are_written() {
 fn lists_are_complete() {
     let all = text(&["list"]);
     for name in
-        ["book-trace", "multi-tenant", "prefix_affinity", "guard_ratio", "tinygpt_wasm", "workload.rate", "ttft_cdf"]
+        ["book-trace", "multi-tenant", "prefix_affinity", "guard_ratio", "openai_sdk", "tinygpt_wasm", "workload.rate", "ttft_cdf"]
     {
         assert!(all.contains(name), "{name}");
     }

@@ -145,6 +145,9 @@ pub(crate) struct Core {
     fresh_from: Nanos,
     /// Share of requests dropped at the door.
     dropping: f64,
+    /// Time of slots that servers did not have before their limits were raised.
+    #[serde(default)]
+    lacked: Nanos,
     /// Attempts turned away so far, in the order in which causes first came up.
     #[serde(default)]
     refusals: Vec<RefusalCount>,
@@ -206,6 +209,7 @@ impl Fleet {
             stale: 0,
             fresh_from: Nanos::ZERO,
             dropping: 0.0,
+            lacked: Nanos::ZERO,
             refusals: Vec::new(),
             decisions: Decisions::default(),
             ended: Vec::new(),

@@ -60,7 +60,7 @@ fn what_is_reported_of_clients_adds_up() {
         for (policy, of) in report.policies.iter().zip(clients(&report)) {
             let a = of.attempts;
             let refused = a.refused_by_client + a.refused_by_gateway + a.refused_by_router + a.refused_by_replica;
-            assert_eq!(a.accepted + refused + a.withdrawn + a.vanished + a.held, policy.requests.attempts);
+            assert_eq!(a.accepted + refused + a.withdrawn + a.vanished + a.outside + a.held, policy.requests.attempts);
             assert_eq!(policy.requests.attempts - policy.requests.total, of.retries + of.hedges);
             let c = of.capacity;
             assert!((c.useful + c.wasted + c.refusing + c.unfinished + c.idle - 1.0).abs() < 1e-9, "{c:?}");
@@ -73,6 +73,25 @@ fn what_is_reported_of_clients_adds_up() {
             }
         }
     }
+}
+
+/// What a managed API serves is neither held nor refused: twice what two replicas can do, clients that try three times, and overflow.
+#[test]
+fn attempts_that_go_to_a_managed_api_are_accounted_for() {
+    let changes = [
+        ("workload.curve", "0:1.2,0.02:1.2"),
+        ("clients.on", "on"),
+        ("clients.policies", "openai_sdk(timeout_s=3)"),
+        ("engine.max_queued", "8"),
+    ];
+    let report = run_priced(&spec("overflow", 1, &changes)).unwrap();
+    let (policy, of) = (&report.policies[0], clients(&report)[0]);
+    let a = of.attempts;
+    println!("{a:?}");
+    assert!(a.outside > 100 && a.outside >= policy.scaling.as_ref().unwrap().outside);
+    let refused = a.refused_by_client + a.refused_by_gateway + a.refused_by_router + a.refused_by_replica;
+    let known = a.accepted + refused + a.withdrawn + a.vanished + a.outside;
+    assert_eq!((known + a.held, a.held), (policy.requests.attempts, 0), "the run is over, so nothing is held");
 }
 
 /// A list of client policies makes a run each; together they make one.
