@@ -223,9 +223,9 @@ impl Ledger {
     /// Of the requests that arrived in the last fifth of the bins, at least one, the share whose first token was in time. `None` when there are none.
     pub(crate) fn in_time_at_end(&self) -> Option<f64> {
         let last = &self.bins[self.bins.len() - self.bins.len().div_ceil(5)..];
-        let (ended, late) = last.iter().fold((0u64, 0u64), |(ended, late), bin| {
-            (ended + u64::from(bin.ended), late + u64::from(bin.late))
-        });
+        let (ended, late) = last
+            .iter()
+            .fold((0u64, 0u64), |(ended, late), bin| (ended + u64::from(bin.ended), late + u64::from(bin.late)));
         (ended > 0).then(|| (ended - late) as f64 / ended as f64)
     }
 

@@ -31,7 +31,8 @@ pub(super) fn draw(request: &SweepChartRequest, report: &SweepReport) -> Chart {
     let (x_label, y_label) = (axis_name(&report.sweep.axes[0], report), axis_name(&report.sweep.axes[1], report));
     let recovers = of_recovery(request, report);
     let borders = borders::of(report, request.policy, [&columns, &rows]).filter(|_| request.against.is_none());
-    let title = if recovers { recovery_title(report, request.policy, &fields) } else { title(request, report, &fields) };
+    let title =
+        if recovers { recovery_title(report, request.policy, &fields) } else { title(request, report, &fields) };
     let summary = summary(request, report, &fields, (&x_label, &y_label)) + borders.as_ref().map_or("", |_| BORDERS);
 
     // What the colours reach from and to; a difference has its zero in the middle.

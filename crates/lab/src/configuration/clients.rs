@@ -55,9 +55,8 @@ impl Export {
 
     fn finish(self, label: &str) -> Configuration {
         let Export { project, file, comment, body, lacks } = self;
-        let mut text = format!(
-            "{comment} Illustrative: \"{label}\" as {project} names it. Check it against your version.\n"
-        );
+        let mut text =
+            format!("{comment} Illustrative: \"{label}\" as {project} names it. Check it against your version.\n");
         for sentence in lacks {
             text += &format!("{comment} Not expressed: {sentence}\n");
         }

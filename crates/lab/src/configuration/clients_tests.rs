@@ -32,10 +32,9 @@ fn lacks(text: &str) -> Vec<&str> {
 fn a_known_client_is_written_for_its_own_project_with_its_own_numbers() {
     let names: Vec<usize> = PRESETS.iter().map(|preset| written(preset.name).len()).collect();
     assert_eq!(names, [5, 5, 5, 5, 5, 1, 1, 1, 1, 1, 5]);
-    for (name, project, module, class) in [
-        ("openai_sdk", "OpenAI SDK", "openai", "OpenAI"),
-        ("anthropic_sdk", "Anthropic SDK", "anthropic", "Anthropic"),
-    ] {
+    for (name, project, module, class) in
+        [("openai_sdk", "OpenAI SDK", "openai", "OpenAI"), ("anthropic_sdk", "Anthropic SDK", "anthropic", "Anthropic")]
+    {
         let text = one(name, project);
         assert!(text.contains(&format!("from {module} import {class}\n")), "{text}");
         assert!(text.contains("max_retries=2,\n") && text.contains("timeout=600,\n") && lacks(&text).is_empty());
@@ -71,7 +70,8 @@ fn a_known_client_is_written_for_its_own_project_with_its_own_numbers() {
 
 #[test]
 fn numbers_that_were_set_arrive() {
-    let text = one("envoy(attempts=4,timeout_s=2.5,retry_timeouts=1,retry_429=1,deadline_s=20,budget_ratio=0.07)", "Envoy");
+    let text =
+        one("envoy(attempts=4,timeout_s=2.5,retry_timeouts=1,retry_429=1,deadline_s=20,budget_ratio=0.07)", "Envoy");
     let config = yaml(&text);
     let route = &config["route_config"]["virtual_hosts"][0]["routes"][0]["route"];
     assert_eq!((&route["timeout"], &route["retry_policy"]["per_try_timeout"]), (&"20s".into(), &"2.5s".into()));

@@ -82,11 +82,13 @@ fn ask_which(preset: PresetInfo, ask: &str) -> PresetInfo {
     guess(preset, ask, &options)
 }
 
-/// Three thousand requests at 0.6 of capacity; ten seconds without a server leave six hundred clients to come back.
+/// Sixty requests a second, 0.6 of capacity; ten seconds without a server leave six hundred clients to come back, and turning one away takes a fifth of the
+/// work of serving it.
 fn retry_storm() -> PresetInfo {
     let patient = |name: &str| ClientSpec::named(name).with("attempts", 60.0);
     let policies = vec![patient("every_second"), patient("exponential"), patient("full_jitter")];
-    let spec = Spec { faults: down(20.0, 10.0), ..storm(4000, 0.6, policies) };
+    let mut spec = Spec { faults: down(20.0, 10.0), ..storm(3000, 0.6, policies) };
+    spec.faults.reject_cost_s = 0.02;
     let question =
         "The server is back after ten seconds, and six hundred clients have waited for it: whose are all served first?";
     ask_which(
@@ -185,7 +187,8 @@ fn jitter() -> PresetInfo {
     let mut spec = storm(600, 20.0, policies);
     spec.server.queue = 20;
     spec.faults.reject_cost_s = 0.002;
-    let question = "Six hundred clients come at once, and waits double each time in all three: does it matter how alike they are?";
+    let question =
+        "Six hundred clients come at once, and waits double each time in all three: does it matter how alike they are?";
     ask_which(
         preset("does-jitter-matter", "Does jitter matter?", question, spec),
         "Whose clients are all served first?",

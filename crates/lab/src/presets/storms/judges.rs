@@ -58,12 +58,12 @@ pub(super) fn served_first(case: &Case<'_>) -> Option<Verdict> {
     };
     let label = |option: usize| case.policy(runs[option]).label.as_str();
     let said = |option: usize| match times[option] {
-        Ok(time) => duration(time),
+        Ok(time) => format!("after {}", duration(time)),
         Err(lost) => format!("never, {lost} having given up"),
     };
     let others: Vec<String> =
         order[1..].iter().map(|&option| format!("{} with {}", said(option), label(option))).collect();
-    let since = if case.spec.faults.down > 0 { " after the server was back" } else { "" };
+    let since = if case.spec.faults.down > 0 { ", counted from when the server was back" } else { "" };
     let because = format!(
         "With {} the last of them was served {}{since}. It was {}.",
         label(best),
