@@ -303,6 +303,8 @@ pub(crate) enum Listed {
     Controllers,
     /// Routing policies and their parameters.
     Policies,
+    /// What clients do, and their parameters.
+    Clients,
     /// Ready-made experiments.
     Presets,
     /// Cost models.

@@ -18,6 +18,7 @@ pub(crate) fn list(args: &ListArgs, out: &mut impl Write) -> Result<(), Failure>
         Listed::Presets,
         Listed::Policies,
         Listed::Controllers,
+        Listed::Clients,
         Listed::Costs,
         Listed::Startups,
         Listed::Settings,
@@ -32,6 +33,7 @@ pub(crate) fn list(args: &ListArgs, out: &mut impl Write) -> Result<(), Failure>
             match args.what {
                 None => write_json(&catalog, out),
                 Some(Listed::Policies) => write_json(&catalog.policies, out),
+                Some(Listed::Clients) => write_json(&catalog.clients, out),
                 Some(Listed::Controllers) => write_json(&catalog.controllers, out),
                 Some(Listed::Presets) => write_json(&catalog.presets, out),
                 Some(Listed::Costs) => write_json(&catalog.costs, out),
@@ -69,20 +71,21 @@ fn table(what: Listed) -> Table {
                 let bound = if controller.bound { " A bound, not a choice." } else { "" };
                 let summary = format!("{}{bound}", controller.summary);
                 table.row(vec![controller.name, String::new(), String::new(), summary]);
-                for param in controller.params {
-                    let name = format!("  {}", param.name);
-                    table.row(vec![name, param.default.to_string(), accepted(&param, true), param.help]);
-                }
+                parameters(&mut table, controller.params);
+            }
+        }
+        Listed::Clients => {
+            table = Table::of_words(&["client policy", "default", "accepted", "what it does"]);
+            for client in catalog.clients {
+                table.row(vec![client.name, String::new(), String::new(), client.summary]);
+                parameters(&mut table, client.params);
             }
         }
         Listed::Policies => {
             table = Table::of_words(&["policy", "default", "accepted", "what it does"]);
             for policy in catalog.policies {
                 table.row(vec![policy.name, String::new(), String::new(), policy.summary]);
-                for param in policy.params {
-                    let name = format!("  {}", param.name);
-                    table.row(vec![name, param.default.to_string(), accepted(&param, true), param.help]);
-                }
+                parameters(&mut table, policy.params);
             }
         }
         Listed::Costs => {
@@ -130,6 +133,14 @@ fn table(what: Listed) -> Table {
         }
     }
     table
+}
+
+/// A row for each parameter of what stands above it.
+fn parameters(table: &mut Table, params: Vec<ParamInfo>) {
+    for param in params {
+        let name = format!("  {}", param.name);
+        table.row(vec![name, param.default.to_string(), accepted(&param, true), param.help]);
+    }
 }
 
 /// Policies take choices by index, settings by name.

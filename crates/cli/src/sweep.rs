@@ -127,6 +127,12 @@ const SHOWN: [Figure; 6] = [
 /// The figures that sentences under the table are about.
 const SAID: [Figure; 2] = [Figure::TtftP95S, Figure::GoodputPerS];
 
+/// One more where clients have rules of their own: whether the end is well.
+fn shown(report: &SweepReport) -> Vec<Figure> {
+    let ends = report.sweep.spec.clients.on.then_some(Figure::InTimeAtEnd);
+    SHOWN.into_iter().chain(ends).collect()
+}
+
 fn summary(report: &SweepReport, out: &mut Vec<u8>) -> Result<(), Failure> {
     let (sweep, cells) = (&report.sweep, report.cells.len());
     writeln!(
@@ -141,7 +147,8 @@ fn summary(report: &SweepReport, out: &mut Vec<u8>) -> Result<(), Failure> {
     let versus = report.policies.len() > 1;
     let mut head: Vec<&str> = sweep.axes.iter().map(|axis| axis.key.as_str()).collect();
     head.push("policy");
-    head.extend(SHOWN.map(Figure::label));
+    let shown = shown(report);
+    head.extend(shown.iter().map(|figure| figure.label()));
     if versus {
         head.push("TTFT p95 − first policy's");
     }
@@ -150,7 +157,7 @@ fn summary(report: &SweepReport, out: &mut Vec<u8>) -> Result<(), Failure> {
         for (policy, of) in report.policies.iter().zip(&point.policies) {
             let mut row: Vec<String> = point.at.iter().map(ToString::to_string).collect();
             row.push(policy.label.clone());
-            row.extend(SHOWN.map(|figure| cell(figure, *of.mean.get(figure))));
+            row.extend(shown.iter().map(|&figure| cell(figure, *of.mean.get(figure))));
             if versus {
                 row.push(difference(of));
             }

@@ -112,9 +112,16 @@ fn charts_are_written() {
 #[test]
 fn lists_are_complete() {
     let all = text(&["list"]);
-    for name in
-        ["book-trace", "multi-tenant", "prefix_affinity", "guard_ratio", "tinygpt_wasm", "workload.rate", "ttft_cdf"]
-    {
+    for name in [
+        "book-trace",
+        "multi-tenant",
+        "prefix_affinity",
+        "guard_ratio",
+        "openai_sdk",
+        "tinygpt_wasm",
+        "workload.rate",
+        "ttft_cdf",
+    ] {
         assert!(all.contains(name), "{name}");
     }
     assert!(text(&["list", "policies"]).contains("round_robin"));

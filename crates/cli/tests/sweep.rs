@@ -246,6 +246,21 @@ fn calls() -> Vec<String> {
     lines.map(str::to_owned).collect()
 }
 
+/// The experiments of the section on the gateway and clients, made small.
+#[cfg(unix)]
+#[test]
+fn the_readmes_storms_run() {
+    let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md")).unwrap();
+    let section = readme.split("## The gateway and its clients").nth(1).unwrap().split("\n## ").next().unwrap();
+    let lines: Vec<&str> = section.lines().filter(|line| line.starts_with("servelab run ")).collect();
+    assert_eq!(lines.len(), 4);
+    for line in lines {
+        let small = line.replacen("servelab", env!("CARGO_BIN_EXE_servelab"), 1) + " --set workload.requests=300";
+        let output = Command::new("sh").args(["-c", &small]).output().unwrap();
+        assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
 /// The README's own commands, run by a shell with the outer tool replaced: what it would put in is put in, and runs are made small.
 #[cfg(unix)]
 #[test]
@@ -256,7 +271,7 @@ fn the_readmes_commands_do_what_it_says() {
         let line = line.replace("/results/", "").replace("servelab sweep", "servelab sweep --set workload.requests=12");
         let line =
             line.replace("servelab knee", "servelab knee --set workload.requests=12").replace("--seeds 8", "--seeds 1");
-        let line = line.replace("replicas=1..16^5", "replicas=1..2*2");
+        let line = line.replace("replicas=1..16^5", "replicas=1..2*2").replace("=0.1..1.2*8", "=0.1..1.2*2");
         let path = std::path::Path::new(env!("CARGO_BIN_EXE_servelab")).parent().unwrap().display().to_string();
         let path = format!("{path}:{}", std::env::var("PATH").unwrap());
         let mut command = Command::new("sh");
@@ -278,10 +293,11 @@ fn the_readmes_commands_do_what_it_says() {
         };
         of.push(line);
     }
-    assert_eq!((plain.len(), parallel.len(), slurm.len(), pods.len()), (4, 1, 1, 1));
+    assert_eq!((plain.len(), parallel.len(), slurm.len(), pods.len()), (5, 1, 1, 1));
     let (merge, plain): (Vec<String>, Vec<String>) = plain.into_iter().partition(|line| line.contains(" merge "));
     plain.iter().for_each(|line| shell(line, &[]));
     assert!(file("sweep.json").contains("\"cells_total\": 56"), "seven rates, two fleets, four seeds");
+    assert!(file("map.svg").contains(">C ÷ A</text>"), "the map of metastability has its border");
     let merged = || {
         shell(&merge[0], &[]);
         file("sweep.json")

@@ -102,6 +102,12 @@ pub enum ChangeKind {
         /// The budget.
         budget: Budget,
     },
+    /// From now on limits are so many times what they are: attempts that the gateway lets be in flight and holds, slots and queues of servers. Quotas of
+    /// tenants stay, and so do engines.
+    RaiseLimits {
+        /// How many times, 1 or more.
+        times: f64,
+    },
     /// Replicas crash, and their nodes with them. Only in a fleet that scales.
     Crash {
         /// How many.
@@ -138,6 +144,11 @@ pub enum ReplicaConfig {
     Server(ServerConfig),
     /// A memory of a few prefixes and a whole number of ticks a request.
     Tick(TickConfig),
+}
+
+/// A limit raised to so many times what it is; none stays none.
+pub(crate) fn raised(limit: u32, times: f64) -> u32 {
+    if limit == u32::MAX { limit } else { libm::round(f64::from(limit) * times) as u32 }
 }
 
 impl FleetConfig {
@@ -187,6 +198,22 @@ impl FleetConfig {
         let slow =
             self.slow.filter(|slow| replica < self.replicas && replica >= self.replicas.saturating_sub(slow.replicas));
         slow.map_or(1.0, |slow| slow.factor)
+    }
+
+    /// Slots of a server; 1 of other replicas.
+    pub(crate) fn server_slots(&self) -> u32 {
+        match &self.replica {
+            ReplicaConfig::Server(server) => server.slots,
+            ReplicaConfig::Engine { .. } | ReplicaConfig::Tick(_) => 1,
+        }
+    }
+
+    /// Raises the limits of the gateway and of servers to so many times what they are.
+    pub(crate) fn raise_limits(&mut self, times: f64) {
+        self.gateway.raise(times);
+        if let ReplicaConfig::Server(server) = &mut self.replica {
+            server.raise(times);
+        }
     }
 
     /// Tokens of a KV block; 0 where there are none.

@@ -165,6 +165,9 @@ pub(crate) struct Core {
     freed: bool,
     /// Share of requests dropped at the door.
     dropping: f64,
+    /// Time of slots that servers did not have before their limits were raised.
+    #[serde(default)]
+    lacked: Nanos,
     /// Attempts turned away so far, in the order in which causes first came up.
     #[serde(default)]
     refusals: Vec<RefusalCount>,
@@ -228,6 +231,7 @@ impl Fleet {
             crashing: Vec::new(),
             freed: false,
             dropping: 0.0,
+            lacked: Nanos::ZERO,
             refusals: Vec::new(),
             decisions: Decisions::default(),
             ended: Vec::new(),

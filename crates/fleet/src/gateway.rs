@@ -68,6 +68,7 @@ pub use gate::GateConfig;
 pub use queue::Within;
 pub use stage::StageConfig;
 
+use crate::config::raised;
 use crate::record::Refusal;
 use chain::Chain;
 use codel::CodelConfig;
@@ -199,7 +200,34 @@ pub(crate) enum Gateway {
     Chain(Box<Chain>),
 }
 
+impl ChainConfig {
+    /// What may be in flight and be held is so many times what it is.
+    fn raise(&mut self, times: f64) {
+        self.in_flight = raised(self.in_flight, times);
+        self.queue.capacity = raised(self.queue.capacity, times);
+        self.queue.capacity_tokens = libm::round(self.queue.capacity_tokens as f64 * times) as u64;
+        for gate in &mut self.gates {
+            if let GateConfig::Concurrency { limit } = gate {
+                *limit = raised(*limit, times);
+            }
+        }
+    }
+}
+
 impl GatewayConfig {
+    /// What may be in flight and be held is so many times what it is.
+    pub(crate) fn raise(&mut self, times: f64) {
+        match self {
+            GatewayConfig::AcceptAll => {}
+            GatewayConfig::CentralQueue { in_flight, capacity } => {
+                // Its chain lets one be in flight at least.
+                *in_flight = raised((*in_flight).max(1), times);
+                *capacity = raised(*capacity, times);
+            }
+            GatewayConfig::Chain(config) => config.raise(times),
+        }
+    }
+
     /// As a chain; nothing where there is none.
     fn chain(&self) -> Option<ChainConfig> {
         match self {

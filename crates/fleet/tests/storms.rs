@@ -128,6 +128,7 @@ fn changes() -> impl Strategy<Value = Vec<Change>> {
         Just(ChangeKind::Cancel),
         (0.0..1.0f64).prop_map(|share| ChangeKind::DropLoad { share }),
         budget().prop_map(|budget| ChangeKind::Budgets { budget }),
+        (1.0..4.0f64).prop_map(|times| ChangeKind::RaiseLimits { times }),
         Just(ChangeKind::ResetCounts),
         Just(ChangeKind::RestartRouters),
     ];

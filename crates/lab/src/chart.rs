@@ -22,6 +22,7 @@
 //! pixel column ([`sample`]), so no peak is lost. Nothing to draw is a picture too.
 
 pub mod axis;
+mod borders;
 mod heat;
 mod knee;
 pub mod palette;

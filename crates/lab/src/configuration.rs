@@ -13,9 +13,10 @@
 //! | Ray Serve | `request_router_config` | `RequestRouterConfig`: class and keyword arguments |
 //! | AIBrix | request header | `routing-strategy` |
 //!
-//! Gateways and queues have their own table in [`gateways`].
+//! Gateways and queues have their own table in [`gateways`], client policies theirs in [`clients`].
 
 pub mod autoscalers;
+pub mod clients;
 pub mod gateways;
 pub mod probes;
 mod queries;

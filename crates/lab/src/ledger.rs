@@ -220,6 +220,15 @@ impl Ledger {
         }
     }
 
+    /// Of the requests that arrived in the last fifth of the bins, at least one, the share whose first token was in time. `None` when there are none.
+    pub(crate) fn in_time_at_end(&self) -> Option<f64> {
+        let last = &self.bins[self.bins.len() - self.bins.len().div_ceil(5)..];
+        let (ended, late) = last
+            .iter()
+            .fold((0u64, 0u64), |(ended, late), bin| (ended + u64::from(bin.ended), late + u64::from(bin.late)));
+        (ended > 0).then(|| (ended - late) as f64 / ended as f64)
+    }
+
     /// Time in whose bins somebody was late, seconds.
     pub(crate) fn late_s(&self) -> f64 {
         self.bins.iter().filter(|bin| bin.late > 0).count() as f64 * self.bin.as_secs()
@@ -270,6 +279,19 @@ mod tests {
         assert_eq!((all.ended(), all.finished, all.lost, all.good, all.ttft_misses), (4, 3, [0, 0, 1, 0], 2, 1));
         assert_eq!((odd.ended(), odd.lost, all.output_tokens, all.cached_tokens), (2, [0, 0, 1, 0], 44, 120));
         assert_eq!(ledger.bins.iter().map(|bin| bin.ended).collect::<Vec<_>>(), [1, 2, 0, 1]);
+    }
+
+    /// Ten bins of a second, of which the last fifth is two: three requests there, one of them in time.
+    #[test]
+    fn the_end_is_the_last_fifth() {
+        let mut ledger = Ledger::new(SloSpec { ttft_s: 1.0, itl_s: 0.2 }, 2, Nanos::from_secs(10.0));
+        assert_eq!(ledger.in_time_at_end(), None);
+        for (index, (at, ttft)) in
+            [(0.5, None), (7.9, Some(0.5)), (8.0, Some(0.5)), (9.0, Some(1.5)), (9.9, None)].into_iter().enumerate()
+        {
+            ledger.take(&record(index as u32, at, ttft));
+        }
+        assert_eq!(ledger.in_time_at_end(), Some(1.0 / 3.0));
     }
 
     #[test]

@@ -15,6 +15,7 @@
 //! | [`replay`] | a stream of prompts against one cache, without a clock |
 //! | [`traffic`] | what a recorded trace looks like, and a fleet for it |
 //! | [`knee`] | the highest rate at which a policy keeps the limits |
+//! | [`recovery`] | whether a fleet that was pushed down is up again |
 //! | [`presets`], [`costs`], [`catalog`] | what can be chosen |
 //! | [`configuration`] | a policy as its project's own configuration |
 //! | [`startup`] | a cold start: its stages from settings, what its probes make of it, what weights take at least |
@@ -34,6 +35,7 @@ pub mod knee;
 mod ledger;
 pub mod prediction;
 pub mod presets;
+pub mod recovery;
 pub mod replay;
 pub mod report;
 pub mod session;

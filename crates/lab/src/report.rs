@@ -159,6 +159,7 @@ fn policy_report(spec: &Spec, stage: &Stage, run: &Run, contender: Contender) ->
         },
         output_tokens_per_s: ratio(run.ledger.all.output_tokens as f64, duration_s),
         goodput: numbers.goodput,
+        in_time_at_end: run.ledger.in_time_at_end(),
         reuse: reuse(sum(|replica| replica.hit_tokens), sum(|replica| replica.prompt_tokens)),
         store: run.fleet.store_stats().map(|stats| {
             let fetched = sum(|replica| replica.fetched_tokens);

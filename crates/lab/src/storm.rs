@@ -56,10 +56,15 @@ pub(crate) fn faults(spec: &Spec, config: FleetConfig) -> FleetConfig {
         Remedy::None => None,
         Remedy::Cancel => Some(ChangeKind::Cancel),
         Remedy::DropLoad => Some(ChangeKind::DropLoad { share: of.remedy_share }),
+        Remedy::RaiseLimits => Some(ChangeKind::RaiseLimits { times: of.remedy_times }),
         Remedy::Budgets => {
             Some(ChangeKind::Budgets { budget: Budget::Bucket { size: 5.0, deposit: 0.1, on_request: false } })
         }
     };
+    if of.remedy == Remedy::DropLoad && of.remedy_for_s > 0.0 {
+        let at = Nanos::from_secs(of.remedy_at_s + of.remedy_for_s);
+        changes.push(Change { at, what: ChangeKind::DropLoad { share: 0.0 } });
+    }
     changes.extend(what.map(|what| Change { at: Nanos::from_secs(of.remedy_at_s), what }));
     FleetConfig { faults, changes, reject_cost: Nanos::from_secs(of.reject_cost_s), ..config }
 }
@@ -70,6 +75,19 @@ pub(crate) fn faults(spec: &Spec, config: FleetConfig) -> FleetConfig {
 /// When it is unknown, or a parameter is.
 pub(crate) fn policy(spec: &ClientSpec) -> Result<ClientPolicy, SpecError> {
     registry::build(&spec.name, &spec.params)
+}
+
+/// Most attempts of a request, hedges and layers included, of the client policy at `at`, or of any where they act together.
+pub(crate) fn most_attempts(spec: &Spec, at: Option<usize>) -> Option<u32> {
+    let policies = match at {
+        Some(at) => std::slice::from_ref(spec.clients.policies.get(at)?),
+        None => &spec.clients.policies[..],
+    };
+    let most = |of: &ClientSpec| {
+        let policy = policy(of).ok()?;
+        Some(policy.most_attempts().saturating_add(policy.hedge.map_or(0, |hedge| hedge.most)))
+    };
+    policies.iter().map(most).try_fold(1, |most, of| Some(of?.max(most)))
 }
 
 /// The clients of a run that has the client policy at `at`, or all of them where they act together; `None` where clients have no rules of their own.

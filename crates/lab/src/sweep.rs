@@ -152,14 +152,10 @@ impl Plan {
     pub fn report(&self, mut cells: Vec<CellReport>) -> SweepReport {
         cells.sort_by_key(|cell| cell.cell);
         let points = cells.chunk_by(|a, b| a.point == b.point).map(|cells| self.point(cells)).collect();
-        let policies = self.sweep.spec.policies.iter().enumerate().map(|(at, policy)| {
-            let mut bare = policy.clone();
-            for axis in &self.sweep.axes {
-                if let Some(param) = axis.key.strip_prefix(&format!("policies.{at}.params.")) {
-                    bare.params.remove(param);
-                }
-            }
-            SweepPolicy { name: policy.name.clone(), label: catalog::policy_label(&bare) }
+        let (bare, spec) = (self.bare(), &self.sweep.spec);
+        let policies = spec.contenders().into_iter().map(|contender| SweepPolicy {
+            name: spec.policies[contender.policy].name.clone(),
+            label: catalog::contender_label(&bare, contender),
         });
         SweepReport {
             version: SCHEMA_VERSION,
@@ -170,6 +166,26 @@ impl Plan {
             points,
             cells,
         }
+    }
+
+    /// The experiment without parameters that are swept, so that labels leave them out.
+    fn bare(&self) -> Spec {
+        let mut bare = self.sweep.spec.clone();
+        let lists = [
+            ("policies.", bare.policies.iter_mut().map(|of| &mut of.params).collect::<Vec<_>>()),
+            ("clients.policies.", bare.clients.policies.iter_mut().map(|of| &mut of.params).collect()),
+            ("scaling.controllers.", bare.scaling.controllers.iter_mut().map(|of| &mut of.params).collect()),
+        ];
+        for (prefix, mut params) in lists {
+            for axis in &self.sweep.axes {
+                let rest = axis.key.strip_prefix(prefix).and_then(|rest| rest.split_once(".params."));
+                let Some((at, param)) = rest else { continue };
+                if let Some(params) = at.parse::<usize>().ok().and_then(|at| params.get_mut(at)) {
+                    params.remove(param);
+                }
+            }
+        }
+        bare
     }
 
     fn point(&self, cells: &[CellReport]) -> PointReport {
@@ -184,13 +200,13 @@ impl Plan {
                 })
             }),
         };
-        let policies = (0..self.sweep.spec.policies.len()).map(policy).collect();
+        let policies = (0..self.sweep.spec.contenders().len()).map(policy).collect();
         PointReport { point, at: self.grid.at(point), policies }
     }
 
     /// Cells as they should be: of this sweep, with a number for each policy.
     fn fault(&self, cell: &CellReport) -> Option<String> {
-        let policies = self.sweep.spec.policies.len();
+        let policies = self.sweep.spec.contenders().len();
         if cell.cell >= self.cells() {
             return Some(format!("cell {} of {}", cell.cell, self.cells()));
         }
@@ -274,6 +290,7 @@ pub(crate) fn figures(report: &Report, policy: &PolicyReport) -> Figures<Option<
         Figure::ImbalanceAssignments => served.then_some(policy.imbalance.assignments),
         Figure::ImbalanceUncachedTokens => served.then_some(policy.imbalance.uncached_tokens),
         Figure::OutputTokensPerS => Some(policy.output_tokens_per_s),
+        Figure::InTimeAtEnd => policy.in_time_at_end,
         Figure::Attempts => Some(policy.requests.attempts as f64),
     })
 }

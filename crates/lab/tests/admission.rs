@@ -16,6 +16,39 @@ fn report(name: &str, seed: u64, changes: &[(&str, &str)]) -> Report {
     run_priced(&spec(name, seed, changes)).unwrap()
 }
 
+/// The answer of a preset, changed or not, with so many seeds.
+fn all_say(wanted: u32, name: &str, changes: &[(&str, &str)], seeds: u64) {
+    for seed in 1..=seeds {
+        let verdict = report(name, seed, changes).verdict.unwrap();
+        println!("{name} {changes:?}, seed {seed}: {} {}", verdict.option, verdict.because);
+        assert_eq!(verdict.option, wanted, "{name} {changes:?}, seed {seed}: {}", verdict.because);
+    }
+}
+
+#[test]
+fn going_first_is_enough_until_there_is_too_much() {
+    all_say(0, "batch-beside-interactive", &[], 4);
+    all_say(1, "batch-beside-interactive", &[("workload.rate", "6")], 4);
+    // With little to do nobody waits.
+    all_say(3, "batch-beside-interactive", &[("workload.rate", "1")], 4);
+}
+
+#[test]
+fn somebody_has_to_say_no_and_it_hardly_matters_who() {
+    all_say(2, "who-says-no", &[], 6);
+    all_say(3, "who-says-no", &[("workload.rate", "1")], 4);
+}
+
+#[test]
+fn turning_away_covers_the_gap_of_a_cold_start() {
+    all_say(2, "spike-in-a-cold-start", &[], 4);
+}
+
+#[test]
+fn a_gateway_that_turns_nobody_away_covers_nothing() {
+    all_say(1, "spike-in-a-cold-start", &[("gateway.queue", "5000"), ("gateway.ttl_s", "0")], 2);
+}
+
 /// 95th percentile of the TTFT of all tenants but the first, who has a class of its own.
 fn others_p95(report: &Report) -> f64 {
     report.policies[0].gateway.as_ref().unwrap().classes[1].ttft_s.p95

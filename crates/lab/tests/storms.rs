@@ -52,6 +52,38 @@ fn layers_multiply() {
     all_say(1, "retry-layers", &[]);
 }
 
+/// Six hundred clients have waited for a server to come back. Where turning one away costs a fifth of serving it, those who ask every second keep it down, and
+/// whoever waits longest comes late; where it costs a hundredth, asking often is the quickest.
+#[test]
+fn who_is_served_first_after_an_outage_depends_on_what_a_rejection_costs() {
+    all_say(1, "retry-storm", &[]);
+    all_say(0, "retry-storm", &[("faults.reject_cost_s", "0.001")]);
+}
+
+/// All at once and alike, clients come back in waves between which the server idles; spread over time by their arrivals they are not alike.
+#[test]
+fn jitter_matters_where_clients_are_alike() {
+    all_say(1, "does-jitter-matter", &[]);
+    all_say(3, "does-jitter-matter", &[("workload.rate", "0.8")]);
+}
+
+/// The gateway's own Retry-After, obeyed to the letter. Longer on average, and still sooner over.
+#[test]
+fn the_same_retry_after_for_all_brings_them_back_together() {
+    all_say(1, "retry-after", &[]);
+    all_say(2, "retry-after", &[("workload.rate", "0.9")]);
+    // Who adds chance by himself needs none from the gateway.
+    all_say(0, "retry-after", &[("clients.policies", "openai_sdk(attempts=60,retry_after=2,retry_after_spread=2)")]);
+}
+
+/// Brooker: backoff defers what open-loop clients send, and does not make it less.
+#[test]
+fn a_budget_brings_a_server_back_and_backoff_does_not() {
+    all_say(1, "backoff-or-budget", &[]);
+    all_say(2, "backoff-or-budget", &[("workload.rate", "0.2")]);
+    all_say(2, "backoff-or-budget", &[("clients.cancels", "on")]);
+}
+
 /// Attempts are accounted for by layer, capacity by use, and a storm that does not end says how many wait.
 #[test]
 fn what_is_reported_of_clients_adds_up() {
@@ -60,7 +92,7 @@ fn what_is_reported_of_clients_adds_up() {
         for (policy, of) in report.policies.iter().zip(clients(&report)) {
             let a = of.attempts;
             let refused = a.refused_by_client + a.refused_by_gateway + a.refused_by_router + a.refused_by_replica;
-            assert_eq!(a.accepted + refused + a.withdrawn + a.vanished + a.held, policy.requests.attempts);
+            assert_eq!(a.accepted + refused + a.withdrawn + a.vanished + a.outside + a.held, policy.requests.attempts);
             assert_eq!(policy.requests.attempts - policy.requests.total, of.retries + of.hedges);
             let c = of.capacity;
             assert!((c.useful + c.wasted + c.refusing + c.unfinished + c.idle - 1.0).abs() < 1e-9, "{c:?}");
@@ -73,6 +105,25 @@ fn what_is_reported_of_clients_adds_up() {
             }
         }
     }
+}
+
+/// What a managed API serves is neither held nor refused: twice what two replicas can do, clients that try three times, and overflow.
+#[test]
+fn attempts_that_go_to_a_managed_api_are_accounted_for() {
+    let changes = [
+        ("workload.curve", "0:1.2,0.02:1.2"),
+        ("clients.on", "on"),
+        ("clients.policies", "openai_sdk(timeout_s=3)"),
+        ("engine.max_queued", "8"),
+    ];
+    let report = run_priced(&spec("overflow", 1, &changes)).unwrap();
+    let (policy, of) = (&report.policies[0], clients(&report)[0]);
+    let a = of.attempts;
+    println!("{a:?}");
+    assert!(a.outside > 100 && a.outside >= policy.scaling.as_ref().unwrap().outside);
+    let refused = a.refused_by_client + a.refused_by_gateway + a.refused_by_router + a.refused_by_replica;
+    let known = a.accepted + refused + a.withdrawn + a.vanished + a.outside;
+    assert_eq!((known + a.held, a.held), (policy.requests.attempts, 0), "the run is over, so nothing is held");
 }
 
 /// A list of client policies makes a run each; together they make one.

@@ -82,6 +82,7 @@ fn a_cell_is_the_report_of_its_spec() {
         assert_eq!(figures.imbalance_assignments, Some(policy.imbalance.assignments));
         assert_eq!(figures.imbalance_uncached_tokens, Some(policy.imbalance.uncached_tokens));
         assert_eq!(figures.output_tokens_per_s, Some(policy.output_tokens_per_s));
+        assert_eq!(figures.in_time_at_end, policy.in_time_at_end);
         assert_eq!(figures.attempts, Some(40.0));
     }
     assert!(plan.run(6).is_err(), "there are six cells, from 0");

@@ -147,6 +147,10 @@ pub struct PolicyReport {
     pub output_tokens_per_s: f64,
     /// Requests meeting every SLO.
     pub goodput: Goodput,
+    /// Of the requests that arrived in the last fifth of the time in which requests arrive, the share whose first token came within its limit: whether a
+    /// run ends well. Absent when none of them has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_time_at_end: Option<f64>,
     /// Prompt tokens served from cache.
     pub reuse: Reuse,
     /// What came from the store behind the replicas; absent without one.
@@ -298,6 +302,9 @@ pub struct ClientsReport {
     pub gave_up: u64,
     /// Requests whose clients still wait where the run ends.
     pub waiting: u64,
+    /// The client policy as settings of real clients.
+    #[serde(default)]
+    pub configurations: Vec<Configuration>,
 }
 
 /// What became of attempts; the parts sum to the attempts made.
@@ -317,6 +324,9 @@ pub struct AttemptsReport {
     pub withdrawn: u64,
     /// Sent into a split network.
     pub vanished: u64,
+    /// Sent to a managed API instead.
+    #[serde(default)]
+    pub outside: u64,
     /// Held by the gateway where the run ends.
     pub held: u64,
 }

@@ -101,11 +101,11 @@ impl SweepSpec {
     pub fn grid(&self) -> Result<Grid, SpecError> {
         validate::check_version(u64::from(self.version))?;
         self.spec.validate()?;
-        if self.spec.execution.mode != ExecutionMode::Priced {
+        if self.spec.execution.mode == ExecutionMode::Tinygpt {
             return Err(SpecError::new(
                 "execution.mode",
                 "tinygpt",
-                "a sweep runs priced steps; accepted is execution.mode=priced",
+                "a sweep computes nothing; accepted are execution.mode=priced, tick and server",
             ));
         }
         if !(1..=2).contains(&self.axes.len()) {
@@ -203,7 +203,10 @@ pub fn check_key(key: &str) -> Result<(), SpecError> {
             "policies are compared at every point as it is; sweep one of their parameters, as in policies.0.params.guard_ratio"
         }
         "workload.kind" => "the kind decides which settings there are; sweep one kind at a time",
-        "execution.mode" => "a sweep runs priced steps",
+        "execution.mode" => "what replicas are decides which settings there are; sweep one kind at a time",
+        "clients.on" | "clients.together" | "clients.policies" | "scaling.on" | "scaling.controllers" => {
+            "the runs of a point are the same at every point; sweep a parameter, as in clients.policies.0.params.attempts"
+        }
         _ if key.starts_with("policies.") && key.ends_with(".name") => "policies are compared at every point as it is",
         _ => return Ok(()),
     };

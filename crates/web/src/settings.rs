@@ -78,7 +78,8 @@ fn fault_matters(faults: &FaultsSpec, key: &str) -> bool {
         "faults.errors_at_s" | "faults.errors_s" => faults.errors > 0.0,
         "faults.poison_request" | "faults.poison_restart_s" => faults.poison,
         "faults.remedy_at_s" => faults.remedy != Remedy::None,
-        "faults.remedy_share" => faults.remedy == Remedy::DropLoad,
+        "faults.remedy_times" => faults.remedy == Remedy::RaiseLimits,
+        "faults.remedy_share" | "faults.remedy_for_s" => faults.remedy == Remedy::DropLoad,
         _ => true,
     }
 }

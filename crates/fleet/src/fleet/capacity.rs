@@ -2,7 +2,6 @@
 
 use super::Fleet;
 use super::flights::Where;
-use crate::config::ReplicaConfig;
 use crate::replica::Model;
 use serde::{Deserialize, Serialize};
 use servelab_engine::Nanos;
@@ -30,12 +29,9 @@ impl Fleet {
     /// cost by themselves; of servers and of replicas in ticks it is exact.
     pub fn capacity(&self) -> Capacity {
         let core = &self.core;
-        let slots = match &core.config.replica {
-            ReplicaConfig::Server(server) => f64::from(server.slots),
-            ReplicaConfig::Engine { .. } | ReplicaConfig::Tick(_) => 1.0,
-        };
+        let slots = f64::from(core.config.server_slots());
         let engines = core.replicas.iter().any(|replica| matches!(replica.model, Model::Engine(_)));
-        let (mut total, mut worked, mut refusing) = (0.0, 0.0, 0.0);
+        let (mut total, mut worked, mut refusing) = (-core.lacked.as_secs(), 0.0, 0.0);
         for stats in self.replica_stats() {
             total += stats.lifetime.as_secs() * slots;
             worked += stats.worked.as_secs();

@@ -3,6 +3,7 @@
 use super::timers::Timer;
 use super::{Fleet, dispatch};
 use crate::config::{Change, ChangeKind, FleetConfig, Slow};
+use crate::replica::Model;
 use servelab_engine::Nanos;
 use servelab_spec::validate::SpecError;
 
@@ -43,6 +44,9 @@ impl FleetConfig {
                     return Err(SpecError::new("changes.share", share, "use 0 (none) to 1 (all)"));
                 }
                 ChangeKind::Budgets { budget } => budget.validate("changes.budget")?,
+                ChangeKind::RaiseLimits { times } if !(1.0..=1e6).contains(&times) => {
+                    return Err(SpecError::new("changes.times", times, "use 1 (as they are) to 1000000"));
+                }
                 _ => {}
             }
         }
@@ -102,8 +106,28 @@ impl Fleet {
             }
             ChangeKind::DropLoad { share } => self.core.dropping = share,
             ChangeKind::Budgets { budget } => self.core.clients.set_budget(budget),
+            ChangeKind::RaiseLimits { times } => self.raise_limits(times),
             ChangeKind::ResetCounts => self.core.routers.iter_mut().for_each(|router| router.reset()),
         }
+    }
+
+    /// Limits are so many times what they were, those of replicas that come later among them.
+    fn raise_limits(&mut self, times: f64) {
+        let core = &mut self.core;
+        let slots = core.config.server_slots();
+        core.config.raise_limits(times);
+        let more = core.config.server_slots() - slots;
+        if let Some(chain) = core.gateway.chain_mut() {
+            chain.raise(times);
+        }
+        for (index, replica) in (0u32..).zip(&mut core.replicas) {
+            core.lacked += Nanos(replica.stats(core.now).lifetime.0.saturating_mul(more.into()));
+            if let Model::Server(server) = &mut replica.model {
+                server.raise(times);
+                self.stirred.push(index);
+            }
+        }
+        self.release();
     }
 
     /// A replica says that it is ready.

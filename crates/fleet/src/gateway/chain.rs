@@ -57,6 +57,12 @@ impl Chain {
         &self.config.queue
     }
 
+    /// What may be in flight and be held is so many times what it was.
+    pub(crate) fn raise(&mut self, times: f64) {
+        self.config.raise(times);
+        self.gates.iter_mut().for_each(|gate| gate.raise(times));
+    }
+
     pub(crate) fn decide(&mut self, ask: &Ask, view: &View<'_>, draws: &Stream) -> Verdict {
         for at in 0..self.stages.len() {
             let refused = self.stages[at].admit(ask, &self.classes, view, &mut draws.split(at as u64));

@@ -4,6 +4,7 @@ use super::ask::{Ended, View};
 use super::gradient::{Gradient, GradientConfig};
 use super::ramp::{Ramp, RampConfig};
 use super::saturation::HoldBackConfig;
+use crate::config::raised;
 use crate::record::Refusal;
 use serde::{Deserialize, Serialize};
 use servelab_engine::Nanos;
@@ -54,6 +55,13 @@ impl Gate {
             Gate::Ramp(ramp) => (sent < ramp.limit(view), Refusal::Ramp),
         };
         (!open).then_some(cause)
+    }
+
+    /// A limit that is told is so many times what it was; those that find themselves go on finding.
+    pub(crate) fn raise(&mut self, times: f64) {
+        if let Gate::Concurrency { limit } = self {
+            *limit = raised(*limit, times);
+        }
     }
 
     /// It has the same settings.

@@ -5,6 +5,7 @@
 //! depends on the request and the seed alone, so two policies serve the same work.
 
 use super::{Next, ReplicaModel, Spending, tell_whole_answer};
+use crate::config::raised;
 use crate::record::ReplicaStats;
 use crate::scaling::PodSample;
 use crate::telemetry::PolledSignals;
@@ -37,6 +38,12 @@ impl ServerConfig {
     pub fn new(slots: u32, service: Service, mean: Nanos) -> Self {
         ServerConfig { slots, service, mean, crowding: Nanos::ZERO, queue: None }
     }
+
+    /// Slots and queue are so many times what they are.
+    pub(crate) fn raise(&mut self, times: f64) {
+        self.slots = raised(self.slots, times);
+        self.queue = self.queue.map(|most| raised(most, times));
+    }
 }
 
 /// How service times are drawn.
@@ -67,6 +74,9 @@ pub(crate) struct ServerReplica {
     debt: Nanos,
     events: Vec<EngineEvent>,
     busy: Nanos,
+    /// What `busy` was when slots were last raised, and how long each slot had been busy by then.
+    #[serde(default)]
+    raised: (Nanos, Nanos),
     refusing: Nanos,
     done: u64,
     prompt_tokens: u64,
@@ -113,6 +123,7 @@ impl ServerReplica {
             debt: Nanos::ZERO,
             events: Vec::new(),
             busy: Nanos::ZERO,
+            raised: (Nanos::ZERO, Nanos::ZERO),
             refusing: Nanos::ZERO,
             done: 0,
             prompt_tokens: 0,
@@ -135,6 +146,18 @@ impl ServerReplica {
     /// Requests in service, in order of their start.
     pub(crate) fn serving(&self) -> impl Iterator<Item = (SequenceId, u32, u32)> {
         self.serving.iter().filter_map(|served| served.job).map(|job| (job.id, job.prompt_tokens, job.max_tokens))
+    }
+
+    /// Slots and queue are so many times what they were.
+    pub(crate) fn raise(&mut self, times: f64) {
+        self.raised = (self.busy, self.busy_each());
+        self.config.raise(times);
+    }
+
+    /// How long each slot was busy, on average.
+    fn busy_each(&self) -> Nanos {
+        let (before, each) = self.raised;
+        each + Nanos(self.busy.since(before).0 / u64::from(self.config.slots))
     }
 
     /// How long a request takes by itself.
@@ -299,7 +322,7 @@ impl ReplicaModel for ServerReplica {
         into.waiting = self.queued();
         into.running = self.serving.len() as u32;
         into.kv_usage = self.serving.len() as f64 / f64::from(self.config.slots);
-        into.busy_s = self.busy.as_secs() / f64::from(self.config.slots);
+        into.busy_s = self.busy_each().as_secs();
         into.compute_s = into.busy_s;
         into.admitted = self.done + u64::from(into.running);
     }
@@ -307,7 +330,7 @@ impl ReplicaModel for ServerReplica {
     fn stats(&self) -> ReplicaStats {
         ReplicaStats {
             prompt_tokens: self.prompt_tokens,
-            busy: Nanos(self.busy.0 / u64::from(self.config.slots)),
+            busy: self.busy_each(),
             worked: self.busy,
             refusing: self.refusing,
             kv_peak: f64::from(self.peak_serving) / f64::from(self.config.slots),

@@ -1,12 +1,14 @@
 //! A map over two axes: one policy's figure, or the difference of two where it is more than noise.
 
-use super::palette::scheme;
+use super::borders::{self, Borders};
+use super::palette::{Scheme, scheme};
 use super::ramp::{amounts, differences, ink_on};
 use super::svg::{Svg, TEXT, TITLE, text_width, wrap};
 use super::sweep::{axis_name, figure_name};
+use crate::recovery::Recovery;
 use crate::sweep::{band, say};
 use servelab_spec::protocol::{Chart, Series, SweepChartRequest};
-use servelab_spec::sweep::{AxisValue, Band, Better, SweepReport};
+use servelab_spec::sweep::{AxisValue, Band, Better, Figure, SweepReport};
 
 const LINE: f64 = 16.0;
 /// Width of the bar that explains the colours, with its figures beside it.
@@ -27,8 +29,11 @@ pub(super) fn draw(request: &SweepChartRequest, report: &SweepReport) -> Chart {
     let (columns, rows) = (values(report, 0), values(report, 1));
     let fields = fields(request, report, &columns, &rows);
     let (x_label, y_label) = (axis_name(&report.sweep.axes[0], report), axis_name(&report.sweep.axes[1], report));
-    let title = title(request, report, &fields);
-    let summary = summary(request, report, &fields, (&x_label, &y_label));
+    let recovers = of_recovery(request, report);
+    let borders = borders::of(report, request.policy, [&columns, &rows]).filter(|_| request.against.is_none());
+    let title =
+        if recovers { recovery_title(report, request.policy, &fields) } else { title(request, report, &fields) };
+    let summary = summary(request, report, &fields, (&x_label, &y_label)) + borders.as_ref().map_or("", |_| BORDERS);
 
     // What the colours reach from and to; a difference has its zero in the middle.
     let means = || fields.iter().map(|field| field.band.mean);
@@ -37,6 +42,7 @@ pub(super) fn draw(request: &SweepChartRequest, report: &SweepReport) -> Chart {
             let most = means().fold(0.0f64, |most, mean| most.max(mean.abs()));
             (-most, most)
         }
+        None if recovers => (0.0, 1.0),
         None => (means().fold(f64::INFINITY, f64::min), means().fold(f64::NEG_INFINITY, f64::max)),
     };
     let ramp = if request.against.is_some() { differences(request.dark) } else { amounts(request.dark) };
@@ -46,7 +52,9 @@ pub(super) fn draw(request: &SweepChartRequest, report: &SweepReport) -> Chart {
     let colour = |value: f64| ramp.at(if turned { 1.0 - share(value) } else { share(value) });
 
     let heading = wrap(&title, TITLE, width - 16.0, 3);
-    let top = 8.0 + LINE * heading.len() as f64 + LINE + 4.0;
+    // Borders are named above the map.
+    let named = if borders.is_some() { LINE } else { 0.0 };
+    let top = 8.0 + LINE * heading.len() as f64 + LINE + 4.0 + named;
     let widest = |texts: &[AxisValue]| texts.iter().map(|text| text_width(&text.to_string(), TEXT)).fold(0.0, f64::max);
     let left = 14.0 + widest(&rows);
     let ends: Vec<String> = [low, (low + high) / 2.0, high].iter().map(|&value| say(figure, value)).collect();
@@ -59,7 +67,7 @@ pub(super) fn draw(request: &SweepChartRequest, report: &SweepReport) -> Chart {
     for (index, line) in heading.iter().enumerate() {
         svg.heading((8.0, 16.0 + LINE * index as f64), colours.ink, line);
     }
-    svg.text((8.0, top - 6.0), "start", colours.quiet, &y_label);
+    svg.text((8.0, top - named - 6.0), "start", colours.quiet, &y_label);
     svg.text((left + area[2], height - 6.0), "end", colours.quiet, &x_label);
     if fields.is_empty() {
         svg.text((left + area[2] / 2.0, top + area[3] / 2.0), "middle", colours.quiet, "No point yet.");
@@ -71,9 +79,15 @@ pub(super) fn draw(request: &SweepChartRequest, report: &SweepReport) -> Chart {
         svg.rect([x + 0.5, y + 0.5, (wide - 1.0).max(0.5), (tall - 1.0).max(0.5)], &fill);
         let said = say(figure, field.band.mean);
         let text = if noise { format!("({said})") } else { said };
-        if text_width(&text, TEXT) + 4.0 <= wide && tall >= LINE {
-            svg.text((x + wide / 2.0, y + tall / 2.0 + 4.0), "middle", ink_on(&fill, colours), &text);
+        let state = recovers.then(|| Recovery::of(field.band.mean).label());
+        let worded = state.map(|state| format!("{state}, {text}"));
+        let fits = |text: &&str| text_width(text, TEXT) + 4.0 <= wide && tall >= LINE;
+        if let Some(text) = [worded.as_deref(), state, Some(&*text)].into_iter().flatten().find(fits) {
+            svg.text((x + wide / 2.0, y + tall / 2.0 + 4.0), "middle", ink_on(&fill, colours), text);
         }
+    }
+    if let Some(borders) = &borders {
+        draw_borders(&mut svg, colours, borders, (&columns, &rows), area);
     }
     for (column, value) in thinned(&columns, area[2], |text| text_width(text, TEXT) + 8.0) {
         let x = left + wide * (column as f64 + 0.5);
@@ -118,6 +132,72 @@ pub(super) fn draw(request: &SweepChartRequest, report: &SweepReport) -> Chart {
         y_label: figure_name(figure).into(),
         series: series.collect(),
         findings: vec![],
+    }
+}
+
+/// Said to whoever can not see them.
+const BORDERS: &str = " Lines mark the load below which nothing stays down, capacity ÷ attempts, and capacity itself, above which nothing recovers.";
+
+/// The map says where a fleet recovers and where it stays down.
+fn of_recovery(request: &SweepChartRequest, report: &SweepReport) -> bool {
+    request.figure == Figure::InTimeAtEnd && request.against.is_none() && report.sweep.spec.clients.on
+}
+
+fn recovery_title(report: &SweepReport, policy: u32, fields: &[Field]) -> String {
+    let count = |state| fields.iter().filter(|field| Recovery::of(field.band.mean) == state).count();
+    let (up, down) = (count(Recovery::Recovers), count(Recovery::StaysDown));
+    let label = &report.policies[policy as usize].label;
+    format!(
+        "Where does it recover with {label}? Of {} points it recovers at {up} and stays down at {down}",
+        fields.len()
+    )
+}
+
+/// Border lines with their names above the map, over fields of any colour.
+fn draw_borders(
+    svg: &mut Svg,
+    colours: &Scheme,
+    borders: &Borders,
+    (columns, rows): (&[AxisValue], &[AxisValue]),
+    [left, top, width, height]: [f64; 4],
+) {
+    let (wide, tall) = (width / columns.len().max(1) as f64, height / rows.len().max(1) as f64);
+    let loads = if borders.up { rows } else { columns };
+    // Of a border at value `at` of the other axis: the stretch of line there, from its lower end on.
+    let stretch = |at: usize, load: Option<f64>| {
+        let place = borders::place(loads, load?)?;
+        Some(if borders.up {
+            let y = top + height - tall * place;
+            [(left + wide * at as f64, y), (left + wide * (at + 1) as f64, y)]
+        } else {
+            let x = left + wide * place;
+            [(x, top + height - tall * at as f64), (x, top + height - tall * (at + 1) as f64)]
+        })
+    };
+    let mut names: Vec<((f64, f64), &str)> = Vec::new();
+    for (name, dash, loads) in [("C ÷ A", "6 4", &borders.stable), ("C", "", &borders.capacity)] {
+        let stretches: Vec<Option<_>> = loads.iter().enumerate().map(|(at, &load)| stretch(at, load)).collect();
+        let steps = stretches.windows(2).filter_map(|pair| Some([pair[0]?[1], pair[1]?[0]]));
+        let lines: Vec<[(f64, f64); 2]> = stretches.iter().flatten().copied().chain(steps).collect();
+        for (stroke, thick, dash) in [(colours.surface, 5.0, ""), (colours.ink, 2.0, dash)] {
+            for [from, to] in &lines {
+                svg.line(*from, *to, stroke, thick, dash);
+            }
+        }
+        if let Some([_, end]) = stretches.iter().flatten().last() {
+            names.push((*end, name));
+        }
+    }
+    // Near each other, one to the left and one to the right.
+    let close = matches!(names[..], [(one, _), (other, _)] if (one.0 - other.0).abs() < 44.0);
+    for (index, &((x, y), name)) in names.iter().enumerate() {
+        let (at, anchor) = match (borders.up, close, index) {
+            (true, ..) => ((x - 4.0, y - 5.0), "end"),
+            (false, true, 0) => ((x, top - 6.0), "end"),
+            (false, true, _) => ((x, top - 6.0), "start"),
+            (false, false, _) => ((x, top - 6.0), "middle"),
+        };
+        svg.text(at, anchor, colours.ink, name);
     }
 }
 

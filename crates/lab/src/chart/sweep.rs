@@ -5,6 +5,7 @@ use super::{Direction, Extent, Form, Picture, Ribbon, Stroke, check_size, heat, 
 use crate::catalog;
 use crate::sweep::{findings, say};
 use crate::words::duration;
+use servelab_spec::catalog::ParamInfo;
 use servelab_spec::patch;
 use servelab_spec::protocol::{Chart, ChartRequest, SweepChartRequest};
 use servelab_spec::sweep::figures::FigureUnit;
@@ -51,13 +52,23 @@ pub(super) fn axis_name(axis: &Axis, report: &SweepReport) -> String {
             _ => with_unit(&setting.label, &setting.unit),
         };
     }
-    let param = axis.key.strip_prefix("policies.").and_then(|rest| rest.split_once(".params."));
-    let known = param.and_then(|(at, name)| {
-        let policy = report.policies.get(at.parse::<usize>().ok()?)?;
-        let info = catalog.policies.iter().find(|info| info.name == policy.name)?;
-        let param = info.params.iter().find(|param| param.name == name)?;
-        Some(with_unit(&format!("{}: {}", info.label, param.label.to_lowercase()), &param.unit))
-    });
+    let spec = &report.sweep.spec;
+    let named = |label: &str, params: &[ParamInfo], name: &str| {
+        let param = params.iter().find(|param| param.name == name)?;
+        Some(with_unit(&format!("{label}: {}", param.label.to_lowercase()), &param.unit))
+    };
+    let of = |list: &str| axis.key.strip_prefix(list).and_then(|rest| rest.split_once(".params."));
+    let known = if let Some((at, name)) = of("clients.policies.") {
+        let client = at.parse::<usize>().ok().and_then(|at| spec.clients.policies.get(at));
+        let info = client.and_then(|client| catalog.clients.iter().find(|info| info.name == client.name));
+        info.and_then(|info| named(&info.label, &info.params, name))
+    } else if let Some((at, name)) = of("policies.") {
+        let policy = at.parse::<usize>().ok().and_then(|at| spec.policies.get(at));
+        let info = policy.and_then(|policy| catalog.policies.iter().find(|info| info.name == policy.name));
+        info.and_then(|info| named(&info.label, &info.params, name))
+    } else {
+        None
+    };
     known.unwrap_or_else(|| axis.key.clone())
 }
 

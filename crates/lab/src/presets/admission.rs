@@ -1,12 +1,13 @@
 //! Situations of a gateway: who is let in, who waits, and who says no.
 
 use super::{guess, preset, scaling, tenants};
+use crate::admission;
 use crate::report::verdict::{Case, Judge};
 use crate::stats::quantile;
 use crate::words::{duration, percent};
 use servelab_fleet::scaling::Signal;
 use servelab_spec::catalog::PresetInfo;
-use servelab_spec::experiment::{GatewaySpec, MultiTenantSpec, PolicySpec, SloSpec, Spec, WorkloadSpec};
+use servelab_spec::experiment::{Coefficients, GatewaySpec, MultiTenantSpec, PolicySpec, SloSpec, Spec, WorkloadSpec};
 use servelab_spec::report::Verdict;
 
 pub(super) fn all() -> Vec<PresetInfo> {
@@ -99,11 +100,12 @@ fn quiet_again(case: &Case<'_>) -> Option<Verdict> {
     Some(Verdict { option, because })
 }
 
-/// Two of six tenants send batch work, and all together is more than there is room for.
+/// Eight of twelve tenants send batch work, and all together is more than there is room for; what people send is not.
 fn batch() -> PresetInfo {
-    let sizes = MultiTenantSpec { requests: 1500, rate: 8.5, ..Default::default() };
+    let sizes = MultiTenantSpec { requests: 1500, tenants: 12, skew: 0.0, rate: 4.0, ..Default::default() };
     let mut spec = fleet(sizes);
-    spec.gateway.classes = "interactive(priority=1),batch(priority=-1,tenants=E F)".into();
+    spec.slo.ttft_s = 1.2;
+    spec.gateway.classes = "interactive(priority=1),batch(priority=-1,tenants=E F G H I J K L)".into();
     spec.gateway.in_flight = 8;
     spec.gateway.queue = 5000;
     spec.gateway.ttl_s = 0.0;
@@ -111,18 +113,22 @@ fn batch() -> PresetInfo {
     let options = [
         "Going first in the gateway's queue is enough",
         "Batch must be held back while there still is room",
-        "Neither helps",
+        "Not even that is enough",
+        "Nothing of the kind is needed",
     ];
     guess(
         preset("batch-beside-interactive", "Batch beside interactive", question, spec),
-        "Interactive work goes first in the gateway's queue, and each replica takes as many as fit its batch. Does that keep the 95th percentile of its time to first token down?",
+        "Interactive work goes first in the gateway's queue, and each replica takes as many as fit its batch. Does that keep the 95th percentile of its time to first token within the limit of 1.2 s?",
         &options,
     )
 }
 
 fn held_or_ordered(case: &Case<'_>) -> Option<Verdict> {
     let policies = &case.spec.policies;
-    let people = |case: &Case<'_>| p95(case, |tenant| tenant < 4);
+    // Who is in the first class, also where no gateway asks.
+    let (_, class_of) = admission::classed(case.spec, case.report.workload.tenants.len() as u32);
+    let first = *class_of.iter().min()?;
+    let people = |case: &Case<'_>| p95(case, |tenant| class_of.get(tenant as usize) == Some(&first));
     let open = people(&case.variant(policies, &[("gateway.on", "off")])?.case()?)?;
     let full = case.spec.gateway.in_flight.max(1).to_string();
     let held = case.variant(
@@ -136,12 +142,12 @@ fn held_or_ordered(case: &Case<'_>) -> Option<Verdict> {
     )?;
     let held = people(&held.case()?)?;
     let ordered = people(case)?;
-    let option = if held < 0.8 * ordered {
-        1
-    } else if ordered < 0.8 * open {
-        0
-    } else {
-        2
+    let limit = case.spec.slo.ttft_s;
+    let option = match (open <= limit, ordered <= limit, held <= limit) {
+        (true, ..) => 3,
+        (false, true, _) => 0,
+        (false, false, true) => 1,
+        (false, false, false) => 2,
     };
     let because = format!(
         "The 95th percentile of interactive work is {} without a gateway and {} when it goes first. When batch is held back from half full on, it is {}.",
@@ -195,11 +201,22 @@ fn best_no(case: &Case<'_>) -> Option<Verdict> {
     Some(Verdict { option, because })
 }
 
-/// The spike of the scaling lab, and a gateway that lets in no more than the replicas that are there can serve in time.
+/// The spike of the scaling lab on replicas four times as slow under a quarter of the load, and a gateway that lets in no more than the replicas that are
+/// there can serve in time.
 fn cold_spike() -> PresetInfo {
-    let mut spec = scaling::fleet("0:0.4,0.05:0.4,0.06:1.5,0.25:1.5", 20.0, vec![scaling::hpa(Signal::InFlight, 6.0)]);
+    let mut spec = scaling::fleet("0:0.4,0.02:0.4,0.03:1.5,0.15:1.5", 5.0, vec![scaling::hpa(Signal::InFlight, 6.0)]);
+    spec.slo = SloSpec { ttft_s: 8.0, itl_s: 0.4 };
+    if let Some(costs) = &mut spec.execution.coefficients {
+        *costs = Coefficients {
+            step_us: 4.0 * costs.step_us,
+            prefill_token_us: 4.0 * costs.prefill_token_us,
+            prefill_context_us: 4.0 * costs.prefill_context_us,
+            decode_sequence_us: 4.0 * costs.decode_sequence_us,
+            decode_context_us: 4.0 * costs.decode_context_us,
+        };
+    }
     spec.gateway =
-        GatewaySpec { on: true, in_flight: 10, queue: 20, ttl_s: 1.5, hold_empty: true, ..GatewaySpec::default() };
+        GatewaySpec { on: true, in_flight: 10, queue: 20, ttl_s: 6.0, hold_empty: true, ..GatewaySpec::default() };
     let question = "Traffic grows fourfold and a replica takes minutes to start: does turning away help meanwhile?";
     let options = ["No: fewer requests are good", "It makes no difference", "Yes: more requests are good"];
     guess(

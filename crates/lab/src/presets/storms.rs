@@ -2,16 +2,16 @@
 //!
 //! Replicas are queueing stations, so that what is seen is the clients' doing alone: the same loop, client policies and faults act on engines as well.
 
+mod judges;
+
 use super::{guess, preset};
 use crate::catalog::client_label;
-use crate::report::verdict::{Case, Judge};
-use crate::words::{digits, duration, percent};
+use crate::report::verdict::Judge;
 use servelab_spec::catalog::PresetInfo;
 use servelab_spec::experiment::{
-    ClientSpec, ClientsSpec, ExecutionMode, FaultsSpec, MultiTenantSpec, PolicySpec, RateUnit, Remedy, ServerSpec,
-    ServiceLaw, SloSpec, Spec, WorkloadSpec,
+    ClientSpec, ClientsSpec, ExecutionMode, FaultsSpec, GatewaySpec, MultiTenantSpec, PolicySpec, RateUnit, Remedy,
+    RetryAfterKind, ServerSpec, ServiceLaw, SloSpec, Spec, WorkloadSpec,
 };
-use servelab_spec::report::{ClientsReport, Verdict};
 
 pub(super) fn all() -> Vec<PresetInfo> {
     vec![
@@ -28,13 +28,13 @@ pub(super) fn all() -> Vec<PresetInfo> {
 
 pub(super) fn judge(name: &str) -> Option<Judge> {
     Some(match name {
-        "retry-storm" | "does-jitter-matter" => everybody_served as Judge,
-        "metastable" => falls_over_again,
-        "metastable-remedy" => healed,
-        "sdk-outage" => share_that_gives_up,
-        "retry-layers" => amplified,
-        "retry-after" => highest_peak,
-        "backoff-or-budget" => most_useful,
+        "retry-storm" | "does-jitter-matter" => judges::served_first as Judge,
+        "metastable" => judges::falls_over_again,
+        "metastable-remedy" => judges::healed,
+        "sdk-outage" => judges::share_that_gives_up,
+        "retry-layers" => judges::amplified,
+        "retry-after" => judges::what_to_say,
+        "backoff-or-budget" => judges::what_brings_back,
         _ => return None,
     })
 }
@@ -75,21 +75,26 @@ fn down(at_s: f64, for_s: f64) -> FaultsSpec {
     FaultsSpec { down: 1, down_at_s: at_s, down_s: for_s, reject_cost_s: 0.005, ..FaultsSpec::default() }
 }
 
-/// A guess among the client policies of a preset.
+/// A guess among the client policies of a preset, or that they hardly differ.
 fn ask_which(preset: PresetInfo, ask: &str) -> PresetInfo {
     let labels: Vec<String> = preset.spec.clients.policies.iter().map(client_label).collect();
-    let options: Vec<&str> = labels.iter().map(String::as_str).collect();
+    let options: Vec<&str> = labels.iter().map(String::as_str).chain(["The two best hardly differ"]).collect();
     guess(preset, ask, &options)
 }
 
-/// Three thousand requests at 0.6 of capacity; ten seconds without a server leave six hundred clients to come back.
+/// Sixty requests a second, 0.6 of capacity; ten seconds without a server leave six hundred clients to come back, and turning one away takes a fifth of the
+/// work of serving it.
 fn retry_storm() -> PresetInfo {
-    let patient = |name: &str| ClientSpec::named(name).with("attempts", 30.0);
+    let patient = |name: &str| ClientSpec::named(name).with("attempts", 60.0);
     let policies = vec![patient("every_second"), patient("exponential"), patient("full_jitter")];
-    let spec = Spec { faults: down(20.0, 10.0), ..storm(4000, 0.6, policies) };
+    let mut spec = Spec { faults: down(20.0, 10.0), ..storm(3000, 0.6, policies) };
+    spec.faults.reject_cost_s = 0.02;
     let question =
-        "The server is back after ten seconds, and everybody asks at once: whose clients are all served first?";
-    ask_which(preset("retry-storm", "A retry storm", question, spec), "Whose clients are all served first?")
+        "The server is back after ten seconds, and six hundred clients have waited for it: whose are all served first?";
+    ask_which(
+        preset("retry-storm", "A retry storm", question, spec),
+        "Of those who came until the server was back: whose clients are all served first?",
+    )
 }
 
 /// Load of 0.6, three attempts and a time-out of two seconds: capacity is enough for one attempt of everybody and not for three.
@@ -152,157 +157,63 @@ fn layers() -> PresetInfo {
     )
 }
 
-/// Whoever is turned away by a full queue is told nothing here; a fixed Retry-After is what a gateway adds. Clients that come back on the same
-/// second are the same thing: every second, against the same with jitter.
+/// A thousand clients within a second, as a timer at the full hour makes them, before a gateway that lets few in and tells the rest when to come back; and they do,
+/// to the letter.
 fn synchronised() -> PresetInfo {
-    let fixed = ClientSpec::named("every_second").with("base_s", 5.0);
-    let policies = vec![fixed.clone(), fixed.with("jitter", 4.0).with("jitter_share", 0.9)];
-    let spec = Spec { faults: down(20.0, 10.0), ..storm(3000, 0.5, policies) };
-    let question = "Everybody is told to come back in five seconds, or in anything from half a second to ten: who makes the higher wave?";
-    ask_which(
-        preset("retry-after", "Retry-After that re-synchronises everyone", question, spec),
-        "With whom is the highest peak of attempts lower?",
+    let obedient = ClientSpec::named("openai_sdk").with("attempts", 60.0);
+    let mut spec = storm(1000, 50.0, vec![obedient]);
+    (spec.server.slots, spec.server.queue) = (2, 0);
+    spec.gateway = GatewaySpec {
+        on: true,
+        concurrency: 4,
+        queue: 40,
+        ttl_s: 0.0,
+        retry_after: RetryAfterKind::Fixed,
+        retry_after_s: 5.0,
+        ..GatewaySpec::default()
+    };
+    let question = "A thousand clients come at once, and the gateway tells those it turns away when to come back: should it tell all the same?";
+    guess(
+        preset("retry-after", "What should Retry-After say?", question, spec),
+        "Told five seconds, or told anything from five to fifteen: when is the last of them served sooner?",
+        &["When all are told five seconds", "When each is told another time", "It hardly matters"],
     )
 }
 
+/// Six hundred clients within a third of a second, and room for few.
 fn jitter() -> PresetInfo {
-    let patient = |name: &str| ClientSpec::named(name).with("attempts", 30.0).with("cap_s", 8.0);
+    let patient = |name: &str| ClientSpec::named(name).with("attempts", 60.0).with("cap_s", 8.0);
     let policies = vec![patient("exponential"), patient("full_jitter"), patient("exponential").with("jitter", 2.0)];
-    let mut spec = Spec { faults: down(5.0, 10.0), ..storm(4000, 0.8, policies) };
-    spec.faults.reject_cost_s = 0.02;
-    let question = "Waits double each time in all three: does it matter that they are not all alike?";
+    let mut spec = storm(600, 20.0, policies);
+    spec.server.queue = 20;
+    spec.faults.reject_cost_s = 0.002;
+    let question =
+        "Six hundred clients come at once, and waits double each time in all three: does it matter how alike they are?";
     ask_which(
         preset("does-jitter-matter", "Does jitter matter?", question, spec),
         "Whose clients are all served first?",
     )
 }
 
+/// A server that stood still for ten seconds, at 0.7 of capacity, four attempts each: nothing, backoff, a budget, and both.
 fn backoff_or_budget() -> PresetInfo {
     let timed = |name: &str| ClientSpec::named(name).with("timeout_s", 2.0).with("attempts", 4.0);
     let policies =
         vec![timed("immediate"), timed("full_jitter"), timed("immediate").with("budget", 4.0), timed("token_bucket")];
-    let mut spec = storm(2400, 0.7, policies);
+    let mut spec = storm(4000, 0.7, policies);
     (spec.server.slots, spec.server.queue) = (2, 0);
     spec.faults = FaultsSpec { down: 1, down_at_s: 20.0, down_s: 10.0, down_loses: false, ..FaultsSpec::default() };
     spec.clients.patience_s = 60.0;
-    let question = "Waiting longer, retrying less, or both: what brings a server back that everybody keeps asking?";
-    ask_which(
+    let question = "Everybody tries four times, and the server stood still for ten seconds: what brings it back?";
+    guess(
         preset("backoff-or-budget", "Backoff or budget?", question, spec),
-        "With whom does most of the capacity go into answers that somebody waited for?",
+        "What is enough for nearly all to be answered in time again at the end?",
+        &[
+            "Waiting longer: backoff with jitter",
+            "Retrying less: a budget",
+            "Either of them",
+            "Only both together",
+            "Not even both together",
+        ],
     )
-}
-
-/// Reports of the preset's client policies, in the order of its options.
-fn reports<'a>(case: &Case<'a>) -> Option<Vec<&'a ClientsReport>> {
-    let runs = case.spec.contenders();
-    let of = |policy: &ClientSpec| {
-        let at =
-            runs.iter().position(|run| run.clients.is_some_and(|index| case.spec.clients.policies[index] == *policy));
-        case.policy(at?).clients.as_ref()
-    };
-    case.preset.spec.clients.policies.iter().map(of).collect()
-}
-
-fn everybody_served(case: &Case<'_>) -> Option<Verdict> {
-    let reports = reports(case)?;
-    // Whoever serves not everybody comes after all who do.
-    let rank = |report: &ClientsReport| (report.gave_up + report.waiting, report.all_served_s.unwrap_or(f64::INFINITY));
-    let (option, best) = reports.iter().enumerate().min_by(|a, b| {
-        let (a, b) = (rank(a.1), rank(b.1));
-        a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
-    })?;
-    let when = best.all_served_s.map_or("never".to_owned(), |at| format!("after {}", duration(at)));
-    let others: Vec<String> = (reports.iter().filter(|report| report.label != best.label))
-        .map(|report| match report.all_served_s {
-            Some(at) => format!("{} after {}", report.label, duration(at)),
-            None => format!("{} never ({} were not served)", report.label, report.gave_up + report.waiting),
-        })
-        .collect();
-    let because = format!("With {} the last client was served {when}. The others: {}.", best.label, others.join(", "));
-    Some(Verdict { option: option as u32, because })
-}
-
-/// Share of the requests that arrive within a span and are answered within the limit.
-fn in_time(case: &Case<'_>, at: usize, from_s: f64, to_s: f64) -> Option<f64> {
-    let records = case.records(at);
-    let within = records.iter().filter(|record| (from_s..to_s).contains(&record.arrival.as_secs()));
-    let (mut all, mut good) = (0u32, 0u32);
-    for record in within {
-        all += 1;
-        good += u32::from(record.ttft().is_some_and(|ttft| ttft.as_secs() <= case.spec.slo.ttft_s));
-    }
-    (all > 0).then(|| f64::from(good) / f64::from(all))
-}
-
-fn falls_over_again(case: &Case<'_>) -> Option<Verdict> {
-    let back = case.spec.faults.down_at_s + case.spec.faults.down_s;
-    let share = in_time(case, 0, back + 90.0, back + 110.0)?;
-    let option = if share > 0.9 { 0 } else { u32::from(share < 0.3) + 1 };
-    let wasted = case.policy(0).clients.as_ref()?.capacity.wasted;
-    let because = format!(
-        "{} of those who came then were answered in time. {} of the capacity went into answers that nobody waited for any more.",
-        percent(share),
-        percent(wasted)
-    );
-    Some(Verdict { option, because })
-}
-
-fn healed(case: &Case<'_>) -> Option<Verdict> {
-    let at = case.spec.faults.remedy_at_s;
-    let (before, after) = (in_time(case, 0, at - 20.0, at)?, in_time(case, 0, at + 30.0, at + 50.0)?);
-    let option = if after > 0.9 { 0 } else { u32::from(after < before + 0.1) + 1 };
-    let because =
-        format!("{} were answered in time before it, {} half a minute after.", percent(before), percent(after));
-    Some(Verdict { option, because })
-}
-
-fn share_that_gives_up(case: &Case<'_>) -> Option<Verdict> {
-    let (from, to) = (case.spec.faults.down_at_s, case.spec.faults.down_at_s + case.spec.faults.down_s);
-    let those = || case.records(0).iter().filter(move |record| (from..to).contains(&record.arrival.as_secs()));
-    let all = those().count();
-    let lost = those().filter(|record| record.first_token.is_none()).count();
-    let share = (all > 0).then(|| lost as f64 / all as f64)?;
-    let option = if lost == 0 { 0 } else { u32::from(share > 0.75) + 1 };
-    let because = format!(
-        "{} of {all} were given up ({}). Two retries are over a second and a half after the first attempt.",
-        lost,
-        percent(share)
-    );
-    Some(Verdict { option, because })
-}
-
-fn amplified(case: &Case<'_>) -> Option<Verdict> {
-    let reports = reports(case)?;
-    let most = case.records(reports.len() - 1).iter().map(|record| record.attempts).max()?;
-    let option = [9, 27, 81].iter().position(|&attempts| attempts == most)?;
-    let peaks: Vec<String> =
-        reports.iter().map(|report| format!("{} times the capacity", digits(report.peak))).collect();
-    let because = format!("The most attempts of a request were {most}. The peaks were {}.", peaks.join(", "));
-    Some(Verdict { option: option as u32, because })
-}
-
-fn highest_peak(case: &Case<'_>) -> Option<Verdict> {
-    let reports = reports(case)?;
-    let (option, best) = reports.iter().enumerate().min_by(|a, b| a.1.peak.total_cmp(&b.1.peak))?;
-    let others: Vec<String> = (reports.iter().filter(|report| report.label != best.label))
-        .map(|report| format!("{} with {}", digits(report.peak), report.label))
-        .collect();
-    let because = format!(
-        "The peak was {} times the capacity with {}. It was {}.",
-        digits(best.peak),
-        best.label,
-        others.join(", ")
-    );
-    Some(Verdict { option: option as u32, because })
-}
-
-fn most_useful(case: &Case<'_>) -> Option<Verdict> {
-    let reports = reports(case)?;
-    let useful = |report: &ClientsReport| report.capacity.useful;
-    let (option, best) = reports.iter().enumerate().max_by(|a, b| useful(a.1).total_cmp(&useful(b.1)))?;
-    let others: Vec<String> = (reports.iter().filter(|report| report.label != best.label))
-        .map(|report| format!("{} with {}", percent(useful(report)), report.label))
-        .collect();
-    let because = format!("With {} it was {}. It was {}.", best.label, percent(useful(best)), others.join(", "));
-    Some(Verdict { option: option as u32, because })
 }

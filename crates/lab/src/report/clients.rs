@@ -1,5 +1,6 @@
 //! What clients did, what became of their attempts, and where the capacity went.
 
+use crate::configuration::clients::clients;
 use crate::session::{Run, Stage};
 use crate::stats::ratio;
 use crate::{catalog, costs};
@@ -18,7 +19,7 @@ pub(super) fn report(spec: &Spec, stage: &Stage, run: &Run, contender: Contender
     let policy = contender.clients.and_then(|index| spec.clients.policies.get(index));
     let capacity = fleet.capacity();
     let share = |part: f64| ratio(part, capacity.total);
-    let accounted = fates.accepted + fates.refused() + fates.withdrawn + fates.vanished;
+    let accounted = fates.accepted + fates.refused() + fates.withdrawn + fates.vanished + fates.outside;
     let waiting = fleet.waiting();
     let served = fleet.is_done() && waiting == 0 && counts.finished == counts.arrived;
     let capacity_per_s = costs::capacity_per_s(spec, &CostModel::from_coefficients(&stage.coefficients));
@@ -38,6 +39,7 @@ pub(super) fn report(spec: &Spec, stage: &Stage, run: &Run, contender: Contender
             refused_by_replica: fates.refused_by(RefusedBy::Replica),
             withdrawn: fates.withdrawn,
             vanished: fates.vanished,
+            outside: fates.outside,
             held: counts.attempts - accounted,
         },
         capacity: CapacityShares {
@@ -52,6 +54,7 @@ pub(super) fn report(spec: &Spec, stage: &Stage, run: &Run, contender: Contender
         all_served_s: served.then(|| run.ledger.last_end.as_secs()),
         gave_up: counts.ended() - counts.finished,
         waiting,
+        configurations: policy.map(clients).unwrap_or_default(),
     })
 }
 

@@ -124,6 +124,10 @@ pub struct FaultsSpec {
     pub remedy_at_s: f64,
     /// Share of requests that the remedy of dropping load turns away at the door, 0 to 1.
     pub remedy_share: f64,
+    /// How long it turns them away, seconds; 0: to the end.
+    pub remedy_for_s: f64,
+    /// How many times what they were the remedy of raising limits makes them.
+    pub remedy_times: f64,
 }
 
 impl Default for FaultsSpec {
@@ -149,6 +153,8 @@ impl Default for FaultsSpec {
             remedy: Remedy::None,
             remedy_at_s: 60.0,
             remedy_share: 0.5,
+            remedy_for_s: 0.0,
+            remedy_times: 2.0,
         }
     }
 }
@@ -165,6 +171,8 @@ pub enum Remedy {
     DropLoad,
     /// Every client process gets a budget of retries: a tenth of its successes.
     Budgets,
+    /// More may be in flight: limits and queue of the gateway, slots and queues of servers.
+    RaiseLimits,
 }
 
 /// A replica that is a queueing station: some slots, drawn service times, first come first served.

@@ -103,5 +103,6 @@ figures! {
     imbalance_assignments ImbalanceAssignments Number Lower "imbalance of requests" "Requests of the busiest replica ÷ mean.";
     imbalance_uncached_tokens ImbalanceUncachedTokens Number Lower "imbalance of work" "Prompt tokens computed by the busiest replica ÷ mean.";
     output_tokens_per_s OutputTokensPerS PerSecond Higher "output tokens" "Generated tokens ÷ duration.";
+    in_time_at_end InTimeAtEnd Share Higher "in time at the end" "Of the requests that came in the last fifth of the run, the share whose first token was in time.";
     attempts Attempts Number Lower "attempts" "Tries of all requests together.";
 }

@@ -85,7 +85,9 @@ fn parameters_of_policies_are_settings_too() {
 #[test]
 fn sweeps_that_cannot_be_run_are_refused_with_the_field() {
     let field = |sweep: SweepSpec| sweep.grid().unwrap_err();
-    for key in ["seed", "policies", "workload.kind", "execution.mode", "policies.0.name"] {
+    for key in
+        ["seed", "policies", "workload.kind", "execution.mode", "policies.0.name", "clients.on", "scaling.controllers"]
+    {
         assert_eq!(field(sweep(&[&format!("{key}=1,2")], 1)).field, key);
     }
     assert_eq!(field(sweep(&[], 1)).field, "axes");

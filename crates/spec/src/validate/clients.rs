@@ -24,6 +24,8 @@ pub(super) const LIMITS: &[Limit] = &[
     real("faults.reject_cost_s", 0.0, 3600.0, "s"),
     real("faults.remedy_at_s", 0.0, 1e6, "s"),
     real("faults.remedy_share", 0.0, 1.0, ""),
+    real("faults.remedy_for_s", 0.0, 1e6, "s"),
+    real("faults.remedy_times", 1.0, 1000.0, ""),
     whole("server.slots", 1, 1_000_000, ""),
     real("server.service_s", 0.000_001, 3600.0, "s"),
     real("server.crowding_s", 0.0, 3600.0, "s"),
@@ -43,6 +45,12 @@ pub(super) fn check(spec: &Spec) -> Result<(), SpecError> {
         if spec.faults.remedy == Remedy::Budgets || spec.faults.remedy == Remedy::Cancel {
             return refused("faults.remedy", format!("{:?}", spec.faults.remedy).to_lowercase());
         }
+    }
+    let limited = spec.execution.mode == ExecutionMode::Server
+        || (spec.gateway.on && (spec.gateway.in_flight > 0 || spec.gateway.concurrency > 0 || spec.gateway.queue > 0));
+    if spec.faults.remedy == Remedy::RaiseLimits && !limited {
+        let accepted = "needs limits to raise: execution.mode=server, or a gateway with a limit on what is in flight or held (gateway.in_flight, gateway.concurrency, gateway.queue)";
+        return Err(SpecError::new("faults.remedy", "raise_limits", accepted));
     }
     for (index, policy) in clients.policies.iter().enumerate() {
         let field = format!("clients.policies.{index}");

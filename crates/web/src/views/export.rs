@@ -19,8 +19,13 @@ pub(super) fn Export(report: Arc<Report>) -> impl IntoView {
         let scaling = policy.scaling.as_ref()?;
         Some((scaling.label.clone(), scaling.configuration.clone()?))
     });
+    let clients = report.policies.iter().flat_map(|policy| {
+        let written = policy.clients.iter().flat_map(|clients| clients.configurations.clone());
+        written.map(|configuration| (policy.label.clone(), configuration))
+    });
     let configurations = configurations
         .chain(scalers)
+        .chain(clients)
         .chain(report.configurations.iter().map(|of| (text::GROUP_GATEWAY.to_owned(), of.clone())))
         .map(|(label, configuration)| {
             let title = text::configuration_title(&label, &configuration.project);

@@ -61,6 +61,15 @@ pub(super) const NUMBERS: &[(Words, f64)] = &[
     ),
     (("faults.remedy_at_s", "Remedy at", "When the remedy is applied."), 1.0),
     (("faults.remedy_share", "Load dropped", "Share of requests that the remedy of dropping load turns away."), 0.05),
+    (("faults.remedy_for_s", "Dropped for", "How long that remedy turns them away; 0: to the end."), 1.0),
+    (
+        (
+            "faults.remedy_times",
+            "Limits raised",
+            "How many times what they were the remedy makes limits and queue of the gateway, slots and queues of servers.",
+        ),
+        0.5,
+    ),
     (("server.slots", "Slots", "Requests that a server works on at once."), 1.0),
     (("server.service_s", "Service time", "Mean time that a server takes for a request."), 0.01),
     (
@@ -112,9 +121,9 @@ pub(super) const CHOICES: &[(Words, &[&str])] = &[
         (
             "faults.remedy",
             "Remedy",
-            "What is done in mid-run: abandoned work is cancelled, load is dropped at the door, or every client gets a budget.",
+            "What is done in mid-run: abandoned work is cancelled, load is dropped at the door, every client gets a budget, or limits are raised.",
         ),
-        &["none", "cancel", "drop_load", "budgets"],
+        &["none", "cancel", "drop_load", "budgets", "raise_limits"],
     ),
     (("server.draws", "Service times", "How a server's service times are drawn."), &["exponential", "fixed"]),
 ];
