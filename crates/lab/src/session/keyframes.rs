@@ -109,13 +109,12 @@ mod tests {
         spec.clients.policies.truncate(1);
         for room in [REQUESTS, 30_000] {
             let mut session = Session::new(spec.clone()).unwrap();
-            let run = |session: &mut Session| &mut session.stage.as_mut().unwrap().runs[0];
-            run(&mut session).keyframes.room = room;
+            session.stage.as_mut().unwrap().runs[0].keyframes.room = room;
             let (mut events, mut waited) = (0, 0);
             while session.simulated(0) < Nanos::from_secs(9.9) {
                 session.advance(1024).unwrap();
                 events += 1024;
-                let Run { keyframes, fleet, .. } = run(&mut session);
+                let Run { keyframes, fleet, .. } = &session.stage.as_ref().unwrap().runs[0];
                 waited = waited.max(fleet.waiting());
                 let kept: u64 = keyframes.kept.iter().map(|frame| frame.requests).sum();
                 assert!(kept <= events, "{kept} requests are kept after {events} events");
