@@ -34,6 +34,8 @@ pub(crate) struct Keyframe {
 pub(crate) struct Keyframes {
     kept: Vec<Keyframe>,
     most: usize,
+    /// Most requests in flight over all of them, once there are more than two.
+    room: u64,
     distance: u32,
     /// Events from the latest state to the next: the distance, or as many as requests are in flight.
     wait: u32,
@@ -46,12 +48,12 @@ impl Keyframes {
         let most = (BLOCKS / blocks.max(1)).clamp(2, MOST as u64) as usize;
         // Saving copies every block's record; as many events take longer than that.
         let distance = DISTANCE.max(u32::try_from(blocks / 16).unwrap_or(u32::MAX));
-        Keyframes { kept: vec![], most, distance, wait: distance, since: 0 }
+        Keyframes { kept: vec![], most, room: REQUESTS, distance, wait: distance, since: 0 }
     }
 
     /// Keeps nothing.
     pub(crate) fn none() -> Self {
-        Keyframes { kept: vec![], most: 0, distance: u32::MAX, wait: u32::MAX, since: 0 }
+        Keyframes { kept: vec![], most: 0, room: 0, distance: u32::MAX, wait: u32::MAX, since: 0 }
     }
 
     /// Events until the next state is due.
@@ -70,7 +72,7 @@ impl Keyframes {
         self.since = 0;
         self.kept.push(Keyframe { at: fleet.now(), log, state: fleet.save(), requests });
         let all: u64 = self.kept.iter().map(|frame| frame.requests).sum();
-        if self.kept.len() > self.most || self.kept.len() > 2 && all > REQUESTS {
+        if self.kept.len() > self.most || self.kept.len() > 2 && all > self.room {
             let mut index = 0;
             self.kept.retain(|_| {
                 index += 1;
@@ -92,7 +94,36 @@ impl Keyframes {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::session::Run;
     use crate::{Session, presets};
+    use servelab_spec::experiment::WorkloadSpec;
+
+    /// A state is as large as what waits: as many events pass before the next one is kept, and together they stay within their room.
+    #[test]
+    fn few_states_are_kept_where_many_wait() {
+        let mut spec = presets::find("retry-storm").unwrap().spec;
+        let WorkloadSpec::MultiTenant(sizes) = &mut spec.workload else { unreachable!() };
+        (sizes.requests, sizes.rate) = (20_000, 1.0);
+        (spec.server.slots, spec.server.service_s) = (64, 0.032);
+        (spec.faults.down_at_s, spec.faults.down_s) = (0.0, 10.0);
+        spec.clients.policies.truncate(1);
+        for room in [REQUESTS, 30_000] {
+            let mut session = Session::new(spec.clone()).unwrap();
+            session.stage.as_mut().unwrap().runs[0].keyframes.room = room;
+            let (mut events, mut waited) = (0, 0);
+            while session.simulated(0) < Nanos::from_secs(9.9) {
+                session.advance(1024).unwrap();
+                events += 1024;
+                let Run { keyframes, fleet, .. } = &session.stage.as_ref().unwrap().runs[0];
+                waited = waited.max(fleet.waiting());
+                let kept: u64 = keyframes.kept.iter().map(|frame| frame.requests).sum();
+                assert!(kept <= events, "{kept} requests are kept after {events} events");
+                assert!(kept <= room || keyframes.kept.len() <= 2, "{kept} requests in {}", keyframes.kept.len());
+                assert!(!keyframes.kept.is_empty(), "none after {events} events");
+            }
+            assert!(waited > 19_000, "{waited}");
+        }
+    }
 
     #[test]
     fn states_stay_few_and_evenly_spread() {
