@@ -51,12 +51,12 @@ pageTest("controllers come and go, and a curve that is none is refused at its fi
   await field.press("Tab");
   await page.locator("#set-workload-curve[aria-invalid=false]").waitFor();
   await page.getByTestId("curve-file").setInputFiles({ name: "day.csv", mimeType: "text/csv", buffer: Buffer.from("hour,level\n0,0.3\n0.25,0.9\n") });
-  await page.waitForFunction(() => document.querySelector("[data-testid=curve]").value === "0:0.3,0.25:0.9");
+  await page.waitForFunction(() => document.querySelector("[data-testid=curve]").value === "0:0.3, 0.25:0.9");
   await run(page);
   assert.equal(await page.getByTestId("scaling-table").locator("tbody tr").count(), 2);
 });
 
-pageTest("a curve is drawn", open, async ({ page }) => {
+pageTest("a curve is drawn", open, async ({ page, shot }) => {
   await endedWell(page);
   const pad = page.getByTestId("curve-pad");
   await pad.scrollIntoViewIfNeeded();
@@ -65,15 +65,17 @@ pageTest("a curve is drawn", open, async ({ page }) => {
   await page.mouse.down();
   await page.mouse.move(box.x + box.width * 0.75, box.y + box.height * 0.9, { steps: 3 });
   await page.mouse.up();
-  const text = await page.getByTestId("curve").inputValue();
+  const text = (await page.getByTestId("curve").inputValue()).replaceAll(" ", "");
   assert.notEqual(text, curve);
   // The middle of 0.6 hours lies low now, the start and the end as they were.
   const level = Object.fromEntries(text.split(",").map((pair) => pair.split(":").map(Number)));
   assert.ok(level[0.3] < 0.3 && level[0] === 0.3 && level[0.6] === 1.2, text);
-  await shotsOf(page, "curve drawn", { of: page.locator(".param", { has: page.getByTestId("curve") }) });
+  const of = page.locator(".param", { has: page.getByTestId("curve") });
+  await shot("curve drawn", { of, size: "wide", scheme: "light" });
+  await shot("curve drawn", { of, size: "phone", scheme: "dark" });
 });
 
-pageTest("every signal is asked whether it saw the first late user coming", open, async ({ page }) => {
+pageTest("every signal is asked whether it saw the first late user coming", open, async ({ page, shot }) => {
   await endedWell(page);
   const view = page.getByTestId("foresight");
   await view.locator("summary").click();
@@ -84,6 +86,7 @@ pageTest("every signal is asked whether it saw the first late user coming", open
   const lead = (name) => page.getByTestId(`foresight-${name}`).getAttribute("data-seconds").then(Number);
   assert.ok((await lead("in_flight")) > (await lead("ttft_p95")), "what is in flight is known before the first tokens are late");
   assert.match(await page.getByTestId("foresight-said").textContent(), /first late user/);
-  await shotsOf(page, "signals", { of: view });
+  await shot("signals", { of: view, size: "wide", scheme: "light" });
+  await shot("signals", { of: view, size: "phone", scheme: "dark" });
   assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 360, "nothing makes the page wider than a phone");
 });

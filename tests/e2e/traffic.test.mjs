@@ -46,11 +46,11 @@ pageTest("every format is recognised and looked at", { ...book, timeout: 120_000
   assert.match(await page.getByTestId("traffic-findings").textContent(), /Every request shares block 0/);
   await page.getByTestId("traffic_cache").locator("svg").waitFor();
   // Pictures follow the scheme, all of them.
-  const grounds = () => page.locator(".traffic-charts svg rect:first-of-type").evaluateAll((all) => all.map((rect) => rect.getAttribute("fill")).join());
+  const grounds = () => page.locator(".traffic-charts svg > rect:first-of-type").evaluateAll((all) => all.map((rect) => rect.getAttribute("fill")).join());
   const light = await grounds();
   await page.emulateMedia({ colorScheme: "dark" });
   await page.waitForFunction((light) => {
-    const now = [...document.querySelectorAll(".traffic-charts svg rect:first-of-type")].map((rect) => rect.getAttribute("fill"));
+    const now = [...document.querySelectorAll(".traffic-charts svg > rect:first-of-type")].map((rect) => rect.getAttribute("fill"));
     return now.length === 3 && now.every((fill) => !light.includes(fill));
   }, light);
   await shotsOf(page, "traffic", { fullPage: true });

@@ -67,7 +67,7 @@ pub(super) fn CurveField() -> impl IntoView {
                     aria-describedby="set-workload-curve-help"
                     aria-invalid=move || refused.with(Option::is_some).to_string()
                     data-testid="curve"
-                    prop:value=move || curve.get().unwrap_or_default()
+                    prop:value=move || spaced(&curve.get().unwrap_or_default())
                     on:change=move |event| set(&event_target_value(&event))
                 ></textarea>
                 <label class="linklike file-pick">
@@ -79,6 +79,11 @@ pub(super) fn CurveField() -> impl IntoView {
             </div>
         </Show>
     }
+}
+
+/// A curve as it is shown: with blanks, so that a line ends between pairs and not within a number.
+fn spaced(curve: &str) -> String {
+    curve.split(',').map(str::trim).collect::<Vec<_>>().join(", ")
 }
 
 /// The file that was chosen. Read by name: a binding for lists of files would be built for this alone.
@@ -104,7 +109,13 @@ fn pairs(file: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::pairs;
+    use super::{pairs, spaced};
+
+    #[test]
+    fn pairs_stand_apart() {
+        assert_eq!(spaced("0:0.1,9:1, 24:0.1"), "0:0.1, 9:1, 24:0.1");
+        assert_eq!(spaced(&spaced("0:0.1,9:1")), "0:0.1, 9:1");
+    }
 
     #[test]
     fn columns_become_pairs() {

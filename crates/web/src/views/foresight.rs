@@ -46,7 +46,7 @@ fn Answer(report: Arc<SignalsReport>) -> impl IntoView {
     view! {
         <p role="status" data-testid="foresight-said">{said}</p>
         <div class="table-box" role="region" tabindex="0" aria-label=text::FORESIGHT data-keys="">
-            <table class="table" data-testid="foresight-table">
+            <table class="table worded" data-testid="foresight-table">
                 <thead><tr>{heads}</tr></thead>
                 <tbody>{rows}</tbody>
             </table>
