@@ -6,7 +6,9 @@
 //! - a sequence finishes (so a full batch with a queue behind it may run on: no place comes free before);
 //! - a block is needed and none is free, which means preemption;
 //! - somebody waits for blocks and a block gets full: it might be one that the waiting sequence can share. (Free and
-//!   cached blocks become only fewer otherwise, so nothing else can help it.)
+//!   cached blocks become only fewer otherwise, so nothing else can help it);
+//! - but for one: who waits with a fetch, where prefill is chunked, and a block is taken. If that evicts what the fetch goes on from, the fetch
+//!   was in vain, and the first chunk of a computation from the start may need fewer blocks than all that was fetched.
 //!
 //! Only the first step takes and publishes its blocks when it is planned. The others do it, in the order in which
 //! single steps would, when it is known how far the run got: [`Engine::truncate`] has nothing to undo. So a run may
@@ -29,10 +31,17 @@ impl Engine {
             return 1;
         }
         let block_tokens = self.config.block_tokens;
+        let fetches = |place: u32| self.sequences.get(place).is_some_and(|sequence| sequence.fetch.is_some());
+        let fragile =
+            blocked && self.config.chunked_prefill && self.scratch.blocked.is_some_and(|(place, ..)| fetches(place));
         let mut steps = most;
         for (item, &place) in items.iter().zip(&self.flight.places) {
             let sequence = self.sequences.at(place);
             steps = steps.min(sequence.request.output_tokens - sequence.outputs);
+            if fragile {
+                // The step after these enters a new block.
+                steps = steps.min(block_tokens - item.start % block_tokens);
+            }
             if blocked && self.config.prefix_cache {
                 // Steps until one after the first fills a block.
                 steps = steps.min(match block_tokens - 1 - item.start % block_tokens {

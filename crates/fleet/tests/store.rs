@@ -237,3 +237,29 @@ fn fetches_and_runs_meet() {
     assert!(few * 2 < all, "{few} events instead of {all}");
     assert!(stats.fetches > 40, "{stats:?}");
 }
+
+/// Here a block that a running sequence takes evicts what a waiting one's fetch goes on from: computed from the start in chunks, that one needs fewer blocks at
+/// first than with all that was fetched, and comes in at that very step. A run of equal steps has to end there.
+#[test]
+fn an_eviction_that_spoils_a_fetch_can_let_somebody_in() {
+    let store = StoreConfig {
+        blocks: 30,
+        latency: Nanos(11_992_275),
+        link_bytes_per_s: 40_816,
+        total_bytes_per_s: 0,
+        token_bytes: 13,
+        fetch: FetchRule::Always,
+    };
+    let seed = 7_679_342_009_366_396;
+    let config = config(store, 2, 12, 2, true, seed);
+    let source = tenants(sizes(33), seed, 16.671552528483318);
+    let told = |max_repeat: u32| {
+        let config = FleetConfig { max_repeat, ..config.clone() };
+        let mut one = fleet(config, source.clone(), &PolicySpec::named("join_idle_queue"));
+        (finish(&mut one), stats(&one))
+    };
+    let single = told(1);
+    for max_repeat in [2, 7, 1 << 20] {
+        assert_eq!(told(max_repeat), single, "max_repeat {max_repeat}");
+    }
+}
