@@ -71,8 +71,7 @@ impl Keyframes {
         }
         self.since = 0;
         self.kept.push(Keyframe { at: fleet.now(), log, state: fleet.save(), requests });
-        let all: u64 = self.kept.iter().map(|frame| frame.requests).sum();
-        if self.kept.len() > self.most || self.kept.len() > 2 && all > self.room {
+        while self.kept.len() > self.most || self.kept.len() > 2 && self.requests() > self.room {
             let mut index = 0;
             self.kept.retain(|_| {
                 index += 1;
@@ -81,6 +80,11 @@ impl Keyframes {
             self.distance = self.distance.saturating_mul(2);
             self.wait = self.wait.max(self.distance);
         }
+    }
+
+    /// Requests in flight over all kept states.
+    fn requests(&self) -> u64 {
+        self.kept.iter().map(|frame| frame.requests).sum()
     }
 
     /// The last state at or before `t`.
@@ -116,7 +120,7 @@ mod tests {
                 events += 1024;
                 let Run { keyframes, fleet, .. } = &session.stage.as_ref().unwrap().runs[0];
                 waited = waited.max(fleet.waiting());
-                let kept: u64 = keyframes.kept.iter().map(|frame| frame.requests).sum();
+                let kept = keyframes.requests();
                 assert!(kept <= events, "{kept} requests are kept after {events} events");
                 assert!(kept <= room || keyframes.kept.len() <= 2, "{kept} requests in {}", keyframes.kept.len());
                 assert!(!keyframes.kept.is_empty(), "none after {events} events");
