@@ -132,7 +132,7 @@ fn client_policies_are_contenders_or_share_a_run() {
     let apart = run_priced(&spec("retry-storm", 1, &[])).unwrap();
     let labels: Vec<&str> = apart.policies.iter().map(|policy| policy.label.as_str()).collect();
     assert_eq!(labels.len(), 3);
-    assert!(labels[0].starts_with("Every second (attempts 30"), "{labels:?}");
+    assert!(labels[0].starts_with("Every second (attempts 60"), "{labels:?}");
     let together = run_priced(&spec("retry-storm", 1, &[("clients.together", "on")])).unwrap();
     assert_eq!((together.policies.len(), together.policies[0].label.as_str()), (1, "Least outstanding requests"));
     assert!(clients(&together)[0].retries > 0);
