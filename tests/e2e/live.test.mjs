@@ -64,7 +64,7 @@ pageTest(
 
 pageTest(
   "real replicas under a storm of clients",
-  { path: "#preset=live-storm&execution.device=cpu&workload.requests=200", timeout: 3 * MINUTE, reducedMotion: "reduce" },
+  { path: "#preset=live-storm&execution.device=cpu&workload.requests=300&faults.down_at_s=0.2&faults.down_s=1", timeout: 3 * MINUTE, reducedMotion: "reduce" },
   async ({ page }) => {
     await page.getByTestId("run").click();
     await endedWell(page);

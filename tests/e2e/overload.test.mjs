@@ -33,7 +33,7 @@ pageTest("a service that stays down heals when attempts are fewer", { path: "#pr
   await page.waitForFunction(() => parseFloat(document.querySelector("[data-testid=clients-row-0]").querySelectorAll("td")[6].textContent) < 10);
 });
 
-pageTest("a gateway tells classes apart and says whom it turned away", { path: "#preset=noisy-tenant", ...calm }, async ({ page }) => {
+pageTest("a gateway tells classes apart and says whom it turned away", { path: "#preset=noisy-tenant&gateway.rate_per_s=1", ...calm }, async ({ page }) => {
   await page.getByTestId("run").click();
   await endedWell(page);
   assert.ok((await page.getByTestId("refusal-row").count()) > 0);
@@ -42,12 +42,12 @@ pageTest("a gateway tells classes apart and says whom it turned away", { path: "
   await shotsOf(page, "gateway", { fullPage: true });
 });
 
-pageTest("a class that names no tenant is refused at its field", { path: "#preset=batch-beside-interactive", ...calm }, async ({ page }) => {
+pageTest("a class whose weight is no number is refused at its field", { path: "#preset=batch-beside-interactive", ...calm }, async ({ page }) => {
   await page.getByTestId("run").click();
   await endedWell(page);
   assert.ok((await page.getByTestId("class-row").count()) >= 2);
   const field = page.getByTestId("classes");
-  await field.fill("nonsense");
+  await field.fill("batch(weight=many)");
   await field.press("Tab");
   await page.locator("#set-gateway-classes[aria-invalid=true]").waitFor();
   assert.ok((await page.locator(".param-bad .param-error").first().textContent()).length > 10);
