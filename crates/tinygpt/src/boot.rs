@@ -53,14 +53,14 @@ impl<K: Kernels> TinyGptExecutor<K> {
             self.own.resize_with(index + 1, Own::default);
         }
         match stage {
-            Stage::WeightsToHost => self.to_host(replica).await,
-            Stage::WeightsToDevice => self.to_device(replica).await,
+            Stage::WeightsToHost => self.load_host(replica).await,
+            Stage::WeightsToDevice => self.load_device(replica).await,
             Stage::WarmUp => self.warm_up(replica).await,
             _ => Err(ExecuteError::NoStart { replica, stage }),
         }
     }
 
-    async fn to_host(&mut self, replica: u32) -> Result<(), ExecuteError> {
+    async fn load_host(&mut self, replica: u32) -> Result<(), ExecuteError> {
         self.drop_replica(replica);
         let Some(fetch) = &mut self.fetch else { return Ok(()) };
         let refuse = |reason| ExecuteError::Weights { replica, reason };
@@ -72,9 +72,9 @@ impl<K: Kernels> TinyGptExecutor<K> {
         Ok(())
     }
 
-    async fn to_device(&mut self, replica: u32) -> Result<(), ExecuteError> {
+    async fn load_device(&mut self, replica: u32) -> Result<(), ExecuteError> {
         if self.own[replica as usize].host.is_none() {
-            self.to_host(replica).await?;
+            self.load_host(replica).await?;
         }
         let own = &mut self.own[replica as usize];
         if let Some(weights) = own.host.take() {
@@ -86,7 +86,7 @@ impl<K: Kernels> TinyGptExecutor<K> {
     /// A first generation: a prompt of two blocks, and one token after it. On a GPU it waits for all that was queued before, the upload as well.
     async fn warm_up(&mut self, replica: u32) -> Result<(), ExecuteError> {
         if self.own[replica as usize].kernels.is_none() {
-            self.to_device(replica).await?;
+            self.load_device(replica).await?;
         }
         let block_tokens = self.shape().block_tokens;
         for (start, end) in [(0, WARM_UP_PROMPT), (WARM_UP_PROMPT, WARM_UP_PROMPT + 1)] {

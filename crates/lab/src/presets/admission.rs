@@ -37,12 +37,12 @@ fn fleet(sizes: MultiTenantSpec) -> Spec {
 /// The first of twenty-four tenants sends ten times its share. Without it the fleet is half busy; what it sends beyond its share is as much as nine others send.
 fn noisy_tenant() -> PresetInfo {
     let sizes = MultiTenantSpec {
-        requests: 2000,
+        requests: 8000,
         tenants: 24,
         noisy: 10.0,
         system_min: 96,
         system_max: 128,
-        rate: 1.58,
+        rate: 1.7,
         ..Default::default()
     };
     let question = "One tenant sends ten times its share: what keeps that from the others?";
