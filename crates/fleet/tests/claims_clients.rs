@@ -9,7 +9,7 @@
 //! | SDK defaults in an outage of 10 s | derived | all attempts spent within 1.5 s | 1.125 to 1.5 s |
 //! | load λ, capacity C, A attempts | OSDI'22 *Metastable Failures in the Wild*, borders derived | below C/A it recovers, between C/A and C the trigger decides, above C nothing helps | so |
 #![cfg(not(target_arch = "wasm32"))]
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 #[path = "common/crowds.rs"]
 mod crowds;

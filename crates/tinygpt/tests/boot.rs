@@ -1,6 +1,6 @@
 //! Replicas that start for real, and the trained model as the model of a live run.
 #![cfg(all(feature = "flex", feature = "files", not(target_arch = "wasm32")))]
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use pollster::block_on;
 use servelab_engine::{ExecuteError, Executor, PlanItem, Sampling, SequenceId, StepPlan};

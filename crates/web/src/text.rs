@@ -379,11 +379,15 @@ pub(crate) fn mode_help(mode: &str, webgpu: bool) -> String {
             "No model and no blocks: a replica remembers a few prefixes, and a request takes one tick if its prefix is among them, two if not."
         }
         "server" => "No model and no blocks: a replica is a queueing station with slots and drawn service times.",
-        "cpu" => "A real transformer computes every step on the CPU, its weights random or trained. A run takes a minute or so.",
+        "cpu" => {
+            "A real transformer computes every step on the CPU, its weights random or trained. A run takes a minute or so."
+        }
         "webgpu" => {
             "A real transformer computes every step on the GPU, its weights random or trained. Its worker is about 2 MB."
         }
-        _ => "A real transformer computes every step on whichever device is the faster one here, its weights random or trained.",
+        _ => {
+            "A real transformer computes every step on whichever device is the faster one here, its weights random or trained."
+        }
     };
     if webgpu || matches!(mode, "priced" | "tick" | "server" | "cpu") {
         words.to_owned()

@@ -213,8 +213,8 @@ mod tests {
                 .sum();
             (least, most) = (least.min(spent), most.max(spent));
         }
-        assert!(most <= 1500 * MS && most > 1480 * MS, "{most}");
-        assert!(least >= 1125 * MS && least < 1145 * MS, "{least}");
+        assert!((1481 * MS..=1500 * MS).contains(&most), "{most}");
+        assert!((1125 * MS..1145 * MS).contains(&least), "{least}");
         assert_eq!(policy.next(3).map(|(_, nth)| nth), None);
     }
 }

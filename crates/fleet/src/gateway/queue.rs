@@ -282,7 +282,7 @@ mod tests {
         fn pop(&mut self, rank: u32, newest: bool, within: Within) -> Option<Held> {
             let of = |(other, _): &&(u32, Held)| *other == rank;
             let held = if newest {
-                self.held.iter().filter(of).next_back()?.1
+                self.held.iter().rfind(of)?.1
             } else if within == Within::ComeFirst {
                 self.held.iter().find(of)?.1
             } else {
