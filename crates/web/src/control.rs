@@ -8,6 +8,7 @@ use servelab_spec::catalog::{Catalog, PresetInfo};
 use servelab_spec::experiment::{DeviceChoice, ExecutionMode};
 use servelab_spec::protocol::{ChartRequest, DeviceReport, FromWorker, ToWorker};
 use servelab_spec::validate::MAX_POLICIES;
+use servelab_spec::wire;
 use std::sync::Arc;
 use std::time::Duration;
 use wasm_bindgen::JsValue;
@@ -212,6 +213,9 @@ fn listen(app: App, host: Host, message: FromWorker) {
         FromWorker::Report { run, partial, report } if run == current => {
             app.run.phase.set(if partial { Phase::Partial } else { Phase::Done });
             app.run.reported.set(run);
+            if !partial {
+                env::tell("servelab:finished", || wire::to_text(&*report).unwrap_or_default());
+            }
             app.run.report.set(Some(Arc::new(*report)));
             let wall = env::now_ms() - app.run.started_ms.get_untracked();
             playback::ended(app, wall < WATCHED_MS);
@@ -265,6 +269,7 @@ fn ready(app: App, host: Host, catalog: Catalog) {
     app.catalog.set(Some(Arc::new(catalog)));
     app.draft.set(spec);
     app.notices.set(warnings);
+    env::tell("servelab:ready", String::new);
     start(app);
 }
 

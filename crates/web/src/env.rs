@@ -67,6 +67,26 @@ pub(crate) fn root() -> Option<HtmlElement> {
     window()?.document()?.document_element()?.dyn_into().ok()
 }
 
+#[wasm_bindgen]
+extern "C" {
+    type CustomEvent;
+    #[wasm_bindgen(constructor)]
+    fn new(name: &str, options: &js_sys::Object) -> CustomEvent;
+}
+
+/// Tells the script that speaks with a page around this one (`www/frame.js`); nobody when this page stands for itself.
+pub(crate) fn tell(name: &str, detail: impl FnOnce() -> String) {
+    if !root().is_some_and(|root| root.has_attribute("data-embed")) {
+        return;
+    }
+    let options = js_sys::Object::new();
+    // Setting a property of an object just made can not fail, and an event that nobody hears is none.
+    let _ = js_sys::Reflect::set(&options, &"detail".into(), &detail().into());
+    if let Some(window) = window() {
+        let _ = window.dispatch_event(CustomEvent::new(name, &options).unchecked_ref());
+    }
+}
+
 /// Scrolls to where the page begins, at once.
 pub(crate) fn to_top() {
     if let Some(window) = window() {

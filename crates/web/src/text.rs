@@ -7,6 +7,7 @@ macro_rules! texts {
 
 mod clients;
 mod cold;
+mod embed;
 mod gateway;
 mod results;
 mod scaling;
@@ -17,6 +18,7 @@ mod write;
 
 pub(crate) use clients::*;
 pub(crate) use cold::*;
+pub(crate) use embed::*;
 pub(crate) use gateway::*;
 pub(crate) use results::*;
 pub(crate) use scaling::*;

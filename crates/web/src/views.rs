@@ -7,6 +7,7 @@ mod cold;
 mod controls;
 mod curve;
 mod devices;
+mod embed;
 mod export;
 mod foresight;
 mod header;
@@ -71,6 +72,7 @@ pub(crate) fn Page() -> impl IntoView {
             <cold::Cold />
             <study::Study />
             <devices::Devices />
+            <embed::Embed />
         </main>
         <header::Footer />
         <story::StoryPanel />

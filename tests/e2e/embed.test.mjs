@@ -1,0 +1,77 @@
+// The page inside other pages: one script, one tag, several at once; and the panel that writes the tag.
+import assert from "node:assert/strict";
+import { base, pageTest, shotsOf } from "./lib.mjs";
+
+/** A host page of somebody else's, served under the test server's own address since a watched page may talk to no other. */
+async function host(page, body, head = "") {
+  const address = new URL("host.html", base).href;
+  await page.route(address, (route) =>
+    route.fulfill({
+      contentType: "text/html",
+      body: `<!DOCTYPE html><html lang="en"><head><title>A course</title>${head}<script src="./embed.js" async></script></head><body><h1>A course</h1>${body}</body></html>`,
+    }),
+  );
+  await page.goto(address);
+}
+
+const calm = { open: false, reducedMotion: "reduce", timeout: 90_000 };
+
+pageTest("one tag shows an experiment, grows to its height and says when its run has ended", calm, async ({ page }) => {
+  await host(
+    page,
+    `<serve-lab experiment="book-trace" policies="round-robin,prefix-affinity(guard=0)" show="stage results"></serve-lab>
+     <script>window.reports = []; addEventListener("servelab:finished", (event) => reports.push(event.detail));</script>`,
+  );
+  const frame = page.frameLocator("serve-lab iframe");
+  await frame.getByTestId("findings").waitFor();
+  await page.waitForFunction(() => window.reports.length === 1);
+  const hits = await page.evaluate(() => window.reports[0].policies.map((policy) => policy.reuse.hit_tokens));
+  assert.deepEqual(hits, [2464, 7424], "the report is the event's detail");
+  for (const [part, seen] of [[".head", false], [".controls", false], [".charts", false], [".show", true], [".results", true]]) {
+    assert.equal(await frame.locator(part).first().isVisible(), seen, part);
+  }
+  const fits = () => {
+    const frame = document.querySelector("serve-lab iframe");
+    return Math.abs(frame.clientHeight - frame.contentDocument.body.getBoundingClientRect().height) <= 1;
+  };
+  await page.waitForFunction(fits);
+  await shotsOf(page, "embed", { fullPage: true });
+});
+
+pageTest("several at once, none before the reader comes near, each with settings of its own", calm, async ({ page }) => {
+  await host(
+    page,
+    `<serve-lab id="near" experiment="book-trace" show="stage"></serve-lab>
+     <div style="height:6000px"></div>
+     <serve-lab id="far" set="preset=multi-tenant&workload.requests=50" controls="workload.rate" fixed="replicas"></serve-lab>`,
+  );
+  const far = page.locator("#far iframe");
+  await page.frameLocator("#near iframe").locator(".show").waitFor();
+  assert.equal(await far.getAttribute("src"), null, "far away nothing is loaded");
+  await page.locator("#far").scrollIntoViewIfNeeded();
+  const inside = page.frameLocator("#far iframe");
+  await inside.locator("#set-workload-rate").waitFor();
+  assert.equal(await inside.locator("#set-workload-requests").isVisible(), false);
+  await page.waitForFunction(() => document.querySelector("#far iframe").contentDocument.querySelector("#set-replicas")?.closest("[inert]"));
+  assert.equal(await inside.locator("#set-replicas").isVisible(), true, "fixed, and there to be read");
+});
+
+pageTest("it follows the host page's colour scheme", { ...calm, scheme: "light" }, async ({ page }) => {
+  await host(page, `<serve-lab experiment="book-trace" show="stage"></serve-lab>`, "<style>:root{color-scheme:dark}</style>");
+  const scheme = (wanted) =>
+    page.waitForFunction((name) => document.querySelector("iframe")?.contentDocument.documentElement.dataset.scheme === name, wanted);
+  await scheme("dark");
+  await page.evaluate(() => document.querySelector("serve-lab").setAttribute("scheme", "light"));
+  await scheme("light");
+});
+
+pageTest("the panel writes a tag that shows what is set", { path: "#preset=book-trace&replicas=3", reducedMotion: "reduce", timeout: 90_000 }, async ({ page }) => {
+  await page.getByTestId("embed").locator("summary").click();
+  await page.getByTestId("embed-charts").uncheck();
+  await page.getByTestId("embed-settings").fill("replicas");
+  const code = await page.getByTestId("embed-code").textContent();
+  assert.match(code, /embed\.js" async><\/script>\n<serve-lab set="preset=book-trace&amp;replicas=3" show="question predict stage results" controls="replicas">/);
+  await page.getByTestId("embed-copy").click();
+  assert.equal(await page.evaluate(() => navigator.clipboard.readText()), code);
+  await shotsOf(page, "embed-panel");
+});
