@@ -1,6 +1,6 @@
 //! How messages cross between page and workers, and how JSON becomes types: as text, read through [`serde_json::Value`].
 //!
-//! Every type of the schema is read by one deserializer, [`from_value`], and written by one serializer, [`to_value`]: what lies around them
+//! Every type of the schema is read by one deserializer, [`from_value`], and written by one serializer, [`serde_json::to_value`]: what lies around them
 //! (text in, text out, pretty or not) knows values only and exists once. Each further deserializer would cost the page a copy of every type's
 //! reading code. It is stricter than serde's own in one point: a struct is an object, never a list of its fields.
 
