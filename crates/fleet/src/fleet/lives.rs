@@ -79,7 +79,7 @@ impl Fleet {
         }
     }
 
-    /// The stage that `replica`'s driver was asked for ([`Poll::Start`]) takes `time`, from now on.
+    /// The stage that `replica`'s driver was asked for ([`super::Poll::Start`]) takes `time`, from now on.
     ///
     /// # Errors
     /// When that replica is not the one that waits; nothing has changed then.
