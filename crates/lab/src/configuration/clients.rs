@@ -94,6 +94,6 @@ fn duration(time: Nanos) -> String {
 /// A longest wait where one must be told: an hour stands for none.
 const AN_HOUR: Nanos = Nanos(3_600_000_000_000);
 
-#[cfg(test)]
+#[cfg(all(test, not(target_arch = "wasm32")))]
 #[path = "clients_tests.rs"]
 mod tests;

@@ -4,7 +4,7 @@ use super::{Limit, MAX_POLICIES, SpecError, check_name, real, whole};
 use crate::experiment::{ExecutionMode, Pace, Remedy, Spec};
 
 pub(super) const LIMITS: &[Limit] = &[
-    whole("clients.processes", 1, 100_000, ""),
+    whole("clients.processes", 1, 2_000, ""),
     whole("clients.users", 1, 1_000_000, ""),
     real("clients.think_s", 0.0, 86_400.0, "s"),
     real("clients.patience_s", 0.0, 1e6, "s"),
