@@ -5,7 +5,7 @@
 //
 // Attributes: experiment (a preset), policies, set (settings as in an address: "workload.rate=0.9&replicas=8"), seed; show (parts, see PARTS), controls
 // and fixed (settings that are shown, or shown and locked: "workload.rate,replicas"; without them all are shown); height ("auto" or pixels); scheme
-// ("light", "dark"; otherwise the host page's); src (folder of the page, the script's own otherwise).
+// ("light", "dark"; otherwise as the browser tells a frame); src (folder of the page, the script's own otherwise).
 // Events: "servelab:ready", "servelab:finished" with the report as its detail.
 (() => {
   const home = document.currentScript ? new URL(".", document.currentScript.src).href : new URL(".", document.baseURI).href;

@@ -56,21 +56,12 @@ pageTest("several at once, none before the reader comes near, each with settings
   assert.equal(await inside.locator("#set-replicas").isVisible(), true, "fixed, and there to be read");
 });
 
-pageTest("it follows the host page's colour scheme", { ...calm, scheme: "light" }, async ({ page }) => {
-  await host(page, `<serve-lab experiment="book-trace" show="stage"></serve-lab>`, "<style>:root{color-scheme:dark}</style>");
-  const scheme = (wanted) =>
-    page.waitForFunction((name) => document.querySelector("iframe")?.contentDocument.documentElement.dataset.scheme === name, wanted);
-  await scheme("dark");
-  await page.evaluate(() => document.querySelector("serve-lab").setAttribute("scheme", "light"));
-  await scheme("light");
-});
-
 pageTest("the panel writes a tag that shows what is set", { path: "#preset=book-trace&replicas=3", reducedMotion: "reduce", timeout: 90_000 }, async ({ page }) => {
   await page.getByTestId("embed").locator("summary").click();
   await page.getByTestId("embed-charts").uncheck();
   await page.getByTestId("embed-settings").fill("replicas");
   const code = await page.getByTestId("embed-code").textContent();
-  assert.match(code, /embed\.js" async><\/script>\n<serve-lab set="preset=book-trace&amp;replicas=3" show="question predict stage results" controls="replicas">/);
+  assert.match(code, /embed\.js" async><\/script>\n<serve-lab set="v=1&amp;preset=book-trace&amp;replicas=3" show="question predict stage results" controls="replicas">/);
   await page.getByTestId("embed-copy").click();
   assert.equal(await page.evaluate(() => navigator.clipboard.readText()), code);
   await shotsOf(page, "embed-panel");
