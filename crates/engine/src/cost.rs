@@ -71,18 +71,26 @@ impl CostModel {
 
     /// `repeat` equal decode steps, the first of which does `work`.
     pub fn run(&self, work: &StepWork, repeat: u32) -> Picos {
-        let repeat = u128::from(repeat);
-        let first = u128::from(self.step)
-            + u128::from(self.prefill_token) * u128::from(work.prefill_tokens)
-            + u128::from(self.prefill_context) * u128::from(work.prefill_context)
-            + u128::from(self.decode_sequence) * u128::from(work.decode_sequences)
-            + u128::from(self.decode_context) * u128::from(work.decode_context)
-            + u128::from(self.adapter_load) * u128::from(work.adapter_loads);
-        let growth = u128::from(self.decode_context)
-            * u128::from(work.decode_sequences)
-            * (repeat * repeat.saturating_sub(1) / 2);
-        let total = first.max(1) * repeat + growth;
-        Picos(u64::try_from(total).unwrap_or(u64::MAX))
+        self.run_cost(work).of(repeat)
+    }
+
+    /// The two numbers that the cost of any number of such steps follows from.
+    pub fn run_cost(&self, work: &StepWork) -> RunCost {
+        let terms = [
+            (self.prefill_token, work.prefill_tokens),
+            (self.prefill_context, work.prefill_context),
+            (self.decode_sequence, work.decode_sequences),
+            (self.decode_context, work.decode_context),
+            (self.adapter_load, work.adapter_loads),
+        ];
+        let growth = narrow(self.decode_context, work.decode_sequences);
+        let first = terms.iter().try_fold(self.step, |sum, &(each, count)| sum.checked_add(narrow(each, count)?));
+        if let (Some(first), Some(growth)) = (first, growth) {
+            return RunCost::Narrow { first: first.max(1), growth };
+        }
+        let wide = |each: u64, count: u64| u128::from(each) * u128::from(count);
+        let first = terms.iter().fold(u128::from(self.step), |sum, &(each, count)| sum + wide(each, count));
+        RunCost::Wide { first: first.max(1), growth: wide(self.decode_context, work.decode_sequences) }
     }
 
     /// Of a run of `repeat` equal steps, how many have begun when `elapsed` has passed since its start: the step in
@@ -96,6 +104,106 @@ impl CostModel {
         }
         begun
     }
+}
+
+/// What k equal decode steps are charged: k·first + growth·k(k−1)/2.
+///
+/// Kept apart from the model because "how many of them are over by now" asks for many k of one run. Products of 128 bits are calls of a library on
+/// wasm32, so what fits 64 bits is worked out in 64; which of the two it is never shows in the result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunCost {
+    /// Both numbers are picoseconds that fit 64 bits.
+    Narrow {
+        /// The first step.
+        first: u64,
+        /// What each step costs more than the one before.
+        growth: u64,
+    },
+    /// The same, out of range.
+    Wide {
+        /// The first step.
+        first: u128,
+        /// What each step costs more than the one before.
+        growth: u128,
+    },
+}
+
+impl RunCost {
+    /// `steps` steps; none are free.
+    pub fn of(&self, steps: u32) -> Picos {
+        if let Some(cost) = self.narrow(steps) {
+            return Picos(cost);
+        }
+        let (first, growth) = self.wide();
+        let steps = u128::from(steps);
+        let total = first * steps + growth * (steps * steps.saturating_sub(1) / 2);
+        Picos(u64::try_from(total).unwrap_or(u64::MAX))
+    }
+
+    /// The most steps, of at most `most`, whose end on `clock` is not after `elapsed` since their start.
+    pub fn steps_over(&self, most: u32, clock: &CostClock, elapsed: Nanos) -> u32 {
+        // Not after is before the next nanosecond. No run that fits 64 bits comes near where this stops to be exact.
+        let limit = if elapsed.0 < 1 << 53 { (elapsed.0 + 1) * 1000 - clock.remainder_ps } else { u64::MAX };
+        let (Some(all), &RunCost::Narrow { first, growth }) = (self.narrow(most), self) else {
+            return self.search(most, clock, elapsed);
+        };
+        if all < limit {
+            return most;
+        }
+        // The root of the quadratic is right but for its rounding, which the integers then mend.
+        let half = growth as f64 / 2.0;
+        let (linear, limit_f) = (first as f64 - half, limit as f64);
+        let guess = match growth {
+            0 => limit_f / linear,
+            _ => ((linear * linear + 4.0 * half * limit_f).sqrt() - linear) / (2.0 * half),
+        };
+        let mut steps = (guess as u32).min(most);
+        let over = |steps: u32| first * u64::from(steps) + growth * triangle(steps) < limit;
+        while steps > 0 && !over(steps) {
+            steps -= 1;
+        }
+        while steps < most && over(steps + 1) {
+            steps += 1;
+        }
+        steps
+    }
+
+    fn search(&self, most: u32, clock: &CostClock, elapsed: Nanos) -> u32 {
+        let (mut over, mut beyond) = (0, most.saturating_add(1));
+        while beyond - over > 1 {
+            let middle = over + (beyond - over) / 2;
+            if clock.preview(self.of(middle)) <= elapsed { over = middle } else { beyond = middle }
+        }
+        over
+    }
+
+    /// In 64 bits, where nothing can overflow for as many steps or fewer.
+    fn narrow(&self, steps: u32) -> Option<u64> {
+        match *self {
+            RunCost::Narrow { first, growth } => {
+                Some(narrow(first, u64::from(steps))? + narrow(growth, triangle(steps))?)
+            }
+            RunCost::Wide { .. } => None,
+        }
+    }
+
+    fn wide(&self) -> (u128, u128) {
+        match *self {
+            RunCost::Narrow { first, growth } => (u128::from(first), u128::from(growth)),
+            RunCost::Wide { first, growth } => (first, growth),
+        }
+    }
+}
+
+/// k(k−1)/2.
+fn triangle(steps: u32) -> u64 {
+    let steps = u64::from(steps);
+    steps * steps.saturating_sub(1) / 2
+}
+
+/// The product, where it is surely below 2⁶⁰: so that six of them can be added.
+fn narrow(a: u64, b: u64) -> Option<u64> {
+    (a.leading_zeros() + b.leading_zeros() >= 68).then(|| a * b)
 }
 
 /// Turns picoseconds into the nanoseconds of a replica's clock, carrying the remainder.

@@ -1,10 +1,13 @@
 //! A hasher that is the same on every machine, for maps that are looked up and never iterated.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// A map from small fixed-size keys. Its order means nothing: only look it up.
 pub type KeyMap<K, V> = HashMap<K, V, BuildHasherDefault<FixedHasher>>;
+
+/// A set of small fixed-size keys. Its order means nothing: only look into it.
+pub type KeySet<K> = HashSet<K, BuildHasherDefault<FixedHasher>>;
 
 /// Hashes integers by folded multiplication: the same on every machine, and quick.
 #[derive(Clone, Copy, Debug, Default)]

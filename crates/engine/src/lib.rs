@@ -57,7 +57,7 @@ pub mod stats;
 pub mod time;
 
 pub use config::{ConfigError, END_OF_TEXT, EngineConfig};
-pub use cost::{CostClock, CostModel};
+pub use cost::{CostClock, CostModel, RunCost};
 pub use engine::Engine;
 pub use error::{CommitError, Refusal};
 pub use events::{EngineEvent, FinishReason};

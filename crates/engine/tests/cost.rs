@@ -92,6 +92,26 @@ proptest! {
         let first = (1..repeat).find(|&steps| end(steps) >= Nanos(elapsed)).unwrap_or(repeat);
         prop_assert_eq!(model.steps_begun(&work, repeat, &clock, Nanos(elapsed)), first);
     }
+
+    /// Counted one by one from the ends; prices up to where 64 bits no longer hold a run of them.
+    #[test]
+    fn the_steps_that_are_over_are_those_whose_end_is_not_after_now(
+        model in models(), scale in 0u32..44, context in 1u32..500, most in 1u32..60, before in 0u64..5_000, part in 0.0f64..1.2, off in -1i64..=1,
+    ) {
+        let times = |each: u64| each << scale;
+        let model = CostModel { step: times(model.step), decode_context: times(model.decode_context), ..model };
+        let mut work = StepWork::default();
+        work.add_decode(context);
+        let mut clock = CostClock::default();
+        clock.charge(Picos(before));
+        let end = |steps| clock.preview(model.run(&work, steps));
+        // Anywhere, or just before, at and after an end.
+        let near = end((part * f64::from(most)) as u32).0.saturating_add_signed(off);
+        for elapsed in [Nanos((end(most).0 as f64 * part) as u64), Nanos(near)] {
+            let over = (1..=most).take_while(|&steps| end(steps) <= elapsed).count() as u32;
+            prop_assert_eq!(model.run_cost(&work).steps_over(most, &clock, elapsed), over);
+        }
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 mod words;
 
-use crate::{costs, presets, startup, storm};
+use crate::{costs, lessons, presets, startup, storm};
 use servelab_fleet::clients;
 use servelab_fleet::registry;
 use servelab_fleet::routing::script_reference;
@@ -22,6 +22,8 @@ pub fn catalog() -> Catalog {
         controllers: controllers::catalog(),
         clients: clients::registry::catalog(),
         presets: presets::all(),
+        lessons: lessons::lessons(),
+        interview: lessons::interview(),
         costs: costs::all(),
         startups: startup::presets::all(),
         settings: settings(),

@@ -33,6 +33,7 @@ pub mod error;
 pub mod fit;
 pub mod knee;
 mod ledger;
+pub mod lessons;
 pub mod prediction;
 pub mod presets;
 pub mod recovery;

@@ -7,6 +7,7 @@ mod fleets;
 mod live;
 mod routing;
 mod scaling;
+mod starts;
 mod storms;
 mod workloads;
 
@@ -20,6 +21,7 @@ pub fn all() -> Vec<PresetInfo> {
     let mut all = vec![multi_tenant(), book_trace(), tiny_cache(), datacenter()];
     all.splice(2..2, routing::all().into_iter().chain(workloads::all()).chain(fleets::all()));
     all.extend(scaling::all());
+    all.extend(starts::all());
     all.extend(admission::all());
     all.extend(storms::all());
     all.extend(live::all());
@@ -39,6 +41,7 @@ pub(crate) fn judge(name: &str) -> Option<Judge> {
             .or_else(|| workloads::judge(name))
             .or_else(|| fleets::judge(name))
             .or_else(|| scaling::judge(name))
+            .or_else(|| starts::judge(name))
             .or_else(|| admission::judge(name))
             .or_else(|| storms::judge(name))
             .or_else(|| live::judge(name)),

@@ -9,6 +9,7 @@
 //! (`tests/session.rs`); S2, a recorded live run replays to the same bytes; S3, a session saved anywhere goes on as if it had not been.
 
 mod keyframes;
+mod lanes;
 mod live;
 mod look;
 mod saved;
@@ -20,8 +21,7 @@ pub use saved::{Recording, SessionState};
 use crate::error::RunError;
 use crate::fit::Fit;
 use crate::ledger::{KEEP, Ledger};
-use crate::stats::ratio;
-use crate::{admission, catalog, chart, costs, report, situation, storm};
+use crate::{admission, catalog, costs, report, situation, storm};
 use keyframes::Keyframes;
 use look::Look;
 use servelab_engine::cost::CostModel;
@@ -29,9 +29,7 @@ use servelab_engine::{EngineConfig, Nanos};
 use servelab_fleet::scaling::Life;
 use servelab_fleet::{Fleet, FleetConfig, Poll, ReplicaConfig, RequestRecord};
 use servelab_spec::experiment::{Charge, Coefficients, ExecutionMode, Spec};
-use servelab_spec::protocol::{Chart, ChartRequest};
 use servelab_spec::report::Report;
-use servelab_spec::validate::SpecError;
 use servelab_workload::{Source, Survey, Workload};
 
 /// Requests read between two words on how far reading is: some tenths of a second in a browser.
@@ -206,86 +204,6 @@ impl Session {
     /// The result so far; that of policies not yet run is empty.
     pub fn report(&self) -> Report {
         report::build(self)
-    }
-
-    /// Draws a chart of the run so far.
-    ///
-    /// # Errors
-    /// When the request can not be met.
-    pub fn chart(&self, request: &ChartRequest) -> Result<Chart, SpecError> {
-        chart::draw(request, &self.chart_lanes(), &self.spec.slo)
-    }
-
-    /// What charts show: one lane for each policy that has started.
-    pub fn chart_lanes(&self) -> Vec<chart::Lane> {
-        let Some(stage) = &self.stage else { return vec![] };
-        let contenders = self.spec.contenders();
-        let started = stage.runs.iter().zip(contenders).filter(|(run, _)| run.fleet.now() > Nanos::ZERO);
-        started
-            .map(|(run, contender)| {
-                let mut ends: Vec<Option<f64>> = vec![None; stage.arrivals.len()];
-                let mut ttft: Vec<(u32, f64)> = Vec::with_capacity(run.records.len());
-                for record in &run.records {
-                    if record.outcome != servelab_fleet::Outcome::Pending
-                        && let Some(end) = ends.get_mut(record.index as usize)
-                    {
-                        *end = Some(record.end.as_secs());
-                    }
-                    ttft.extend(record.ttft().map(|ttft| (record.index, ttft.as_secs())));
-                }
-                ttft.sort_by_key(|(index, _)| *index);
-                let admitted = run.records.iter().filter(|record| record.admitted.is_some() && !record.outside);
-                let mut hits: Vec<(f64, u32, u32)> = admitted
-                    .map(|record| (record.arrival.as_secs(), record.prompt_tokens, record.cached_tokens))
-                    .collect();
-                hits.sort_by(|a, b| a.0.total_cmp(&b.0));
-                let arrived = stage.arrivals.partition_point(|&arrival| arrival <= run.fleet.now());
-                let arrivals = || stage.arrivals.iter().map(|arrival| arrival.as_secs());
-                chart::Lane {
-                    label: catalog::contender_label(&self.spec, contender),
-                    ttft: ttft.iter().map(|&(index, ttft)| (stage.arrivals[index as usize].as_secs(), ttft)).collect(),
-                    hits,
-                    // Where too many are kept track of, single requests are not drawn.
-                    spans: arrivals().zip(ends).take(if run.keeps { arrived } else { 0 }).collect(),
-                    scaling: self.spec.scaling.on.then(|| self.scaling_lane(stage, run)),
-                    storm: self.spec.clients.on.then(|| self.storm_lane(stage, run)),
-                }
-            })
-            .collect()
-    }
-
-    fn scaling_lane(&self, stage: &Stage, run: &Run) -> chart::ScalingLane {
-        let (ledger, survey) = (&run.ledger, &stage.survey);
-        let bin_s = ledger.bin.as_secs();
-        let mut counts = vec![0u32; stage.survey.last_arrival.0.div_ceil(ledger.bin.0).max(1) as usize];
-        for arrival in stage.arrivals.iter().take_while(|&&arrival| arrival <= run.fleet.now()) {
-            if let Some(count) = counts.get_mut((arrival.0 / ledger.bin.0) as usize) {
-                *count += 1;
-            }
-        }
-        let reuse = ratio(survey.ceiling_hit_tokens as f64, survey.prompt_tokens as f64);
-        let each = costs::replica_capacity_per_s(&self.spec, &CostModel::from_coefficients(&stage.coefficients), reuse);
-        let ready = ledger.points.iter().map(|point| (point.at.as_secs(), f64::from(point.ready) * each));
-        chart::ScalingLane {
-            bin_s,
-            demand: counts.iter().map(|&count| f64::from(count) / bin_s).collect(),
-            late: ledger.bins.iter().map(|bin| bin.late > 0).collect(),
-            capacity: std::iter::once((0.0, f64::from(self.spec.replicas) * each)).chain(ready).collect(),
-            until_s: run.fleet.now().as_secs(),
-        }
-    }
-
-    fn storm_lane(&self, stage: &Stage, run: &Run) -> chart::StormLane {
-        let flow = run.fleet.flow();
-        let bin_s = flow.bin().as_secs();
-        let per_s = |count: u32| f64::from(count) / bin_s;
-        chart::StormLane {
-            bin_s,
-            attempts: flow.bins().iter().map(|bin| per_s(bin.attempts)).collect(),
-            arrivals: flow.bins().iter().map(|bin| per_s(bin.attempts - bin.repeats)).collect(),
-            capacity: costs::capacity_per_s(&self.spec, &CostModel::from_coefficients(&stage.coefficients)),
-            until_s: run.fleet.now().as_secs(),
-        }
     }
 
     /// What steps are charged, once it is known.

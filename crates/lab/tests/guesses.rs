@@ -251,3 +251,24 @@ fn stale_load_is_worse_than_chance_and_than_fresh_load() {
     assert!(age.low > 0.5 && herd.low > 0.5, "{age:?} {herd:?}");
     assert!(chance.low < 0.0, "two choices on old readings are not beyond noise worse than chance: {chance:?}");
 }
+
+/// Half a minute is enough for answers that are half done; with none all are cut off, with five minutes none.
+#[test]
+fn a_short_grace_cuts_off_and_a_long_one_does_not() {
+    all_say(1, "scale-down-drops", &[]);
+    let seed = |changes| option(&run_priced(&spec("scale-down-drops", changes)).unwrap());
+    assert_eq!(seed(&[("scaling.grace_s", "0")]), Some(2));
+    assert_eq!(seed(&[("scaling.grace_s", "300")]), Some(0));
+}
+
+/// Weights of 16 GB at the store's pace are the longest part that can be taken away; with them on the node's own disk the node is.
+#[test]
+fn the_longest_part_of_a_start_is_what_shortens_it_most() {
+    let small = |changes: &[(&str, &str)]| {
+        let changes: Vec<_> = [("workload.rate", "1")].into_iter().chain(changes.iter().copied()).collect();
+        option(&run_priced(&spec("cold-start-parts", &changes)).unwrap())
+    };
+    assert_eq!(small(&[]), Some(2));
+    assert_eq!(small(&[("startup.nvme", "on")]), Some(0));
+    assert_eq!(small(&[("startup.bits", "4")]), Some(0));
+}

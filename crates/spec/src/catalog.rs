@@ -19,6 +19,12 @@ pub struct Catalog {
     pub clients: Vec<ClientInfo>,
     /// Ready-made experiments.
     pub presets: Vec<PresetInfo>,
+    /// The guided path, in order.
+    #[serde(default)]
+    pub lessons: Vec<LessonInfo>,
+    /// What interviewers ask, in order.
+    #[serde(default)]
+    pub interview: Vec<InterviewInfo>,
     /// Cost models by name.
     pub costs: Vec<CostInfo>,
     /// Cold starts by name.
@@ -221,6 +227,32 @@ pub struct Guess {
     pub options: Vec<String>,
 }
 
+/// A lesson of the guided path: a preset with its guess and its run, and what to do with it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LessonInfo {
+    /// Title.
+    pub title: String,
+    /// The preset it is about.
+    pub preset: String,
+    /// Where to look when it has run; words between asterisks are names on the page.
+    pub look: String,
+    /// One thing to try, as a question.
+    pub attempt: String,
+    /// The settings of that: dotted key and text.
+    pub set: Vec<(String, String)>,
+    /// Presets to go on with.
+    pub next: Vec<String>,
+}
+
+/// A question that interviewers ask.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InterviewInfo {
+    /// The question.
+    pub question: String,
+    /// The presets that answer it, the first one first.
+    pub presets: Vec<String>,
+}
+
 /// A cost model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CostInfo {
@@ -381,6 +413,8 @@ mod tests {
             controllers: vec![],
             clients: vec![],
             presets: vec![],
+            lessons: vec![],
+            interview: vec![],
             costs: vec![cost],
             startups: vec![],
             settings: vec![],

@@ -17,6 +17,9 @@ use crate::traffic::{TraceQuery, TraceView};
 use crate::writing::{WriteRequest, WriterModel, Written};
 use serde::{Deserialize, Serialize};
 
+/// An instant after the end of every run: asks for the latest picture there is.
+pub const LATEST_S: f64 = 1e18;
+
 /// Page to worker. `run` numbers are chosen by the page and never reused.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -33,7 +36,8 @@ pub enum ToWorker {
         /// Number of the run.
         run: u32,
     },
-    /// The picture of a policy's fleet at an instant (clamped to what has been simulated).
+    /// The picture of a policy's fleet at an instant (clamped to what has been simulated). Asked for from where the run has not come to yet,
+    /// such as [`LATEST_S`], it is of the latest instant, and comes when the run can spare the time.
     Frame {
         /// Number of the run.
         run: u32,

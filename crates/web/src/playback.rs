@@ -8,7 +8,7 @@ use crate::env;
 use crate::state::{App, Ask};
 use leptos::prelude::*;
 use servelab_spec::frame::Frame;
-use servelab_spec::protocol::ToWorker;
+use servelab_spec::protocol::{LATEST_S, ToWorker};
 use servelab_spec::validate::MAX_POLICIES;
 use std::sync::Arc;
 
@@ -108,8 +108,11 @@ fn request(app: App) -> bool {
         }
         !asked.queue.is_empty()
     });
+    // Who follows a run wants its latest picture; one of where it was a moment ago would have to be simulated again.
+    let following = app.play.follow.get_untracked() && app.run.phase.get_untracked().busy();
     for policy in due {
-        crate::control::post(app, host, &ToWorker::Frame { run, policy, t_s: t });
+        let t_s = if following && policy == app.play.focus.get_untracked() { LATEST_S } else { t };
+        crate::control::post(app, host, &ToWorker::Frame { run, policy, t_s });
     }
     awaited.unwrap_or(false)
 }
@@ -125,14 +128,16 @@ pub(crate) fn forget(app: App) {
 
 /// A picture has come.
 pub(crate) fn arrived(app: App, frame: Frame) {
+    let ahead = frame.t_s >= app.play.t.get_untracked() && app.run.phase.get_untracked().busy();
+    let follows = ahead && app.play.follow.get_untracked() && frame.policy == app.play.focus.get_untracked();
     let ask = app.play.asked.try_update_value(|asked| {
         let ask = asked.queue.pop_front();
-        if let Some(ask) = ask.filter(|ask| ask.step) {
+        if let Some(ask) = ask.filter(|ask| ask.step || follows) {
             asked.last[ask.policy as usize % MAX_POLICIES] = Some(frame.t_s);
         }
         ask
     });
-    if ask.flatten().is_some_and(|ask| ask.step) {
+    if follows || ask.flatten().is_some_and(|ask| ask.step) {
         app.play.t.set(frame.t_s);
     }
     app.play.frame(frame.policy).set(Some(Arc::new(frame)));

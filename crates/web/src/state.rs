@@ -73,6 +73,8 @@ pub(crate) struct App {
     pub guess: RwSignal<Option<u32>>,
     /// What the table of results is sorted by; as listed when absent.
     pub sort: RwSignal<Option<Sort>>,
+    /// Names of the presets whose runs have been judged on this device.
+    pub learnt: RwSignal<Vec<String>>,
     /// Charts as they came, by position in [`CHARTS`].
     pub charts: [RwSignal<Option<Arc<Chart>>>; CHARTS.len()],
     /// Sweeps and knees.
@@ -320,6 +322,7 @@ impl App {
             panel: RwSignal::new(false),
             guess: RwSignal::new(None),
             sort: RwSignal::new(None),
+            learnt: RwSignal::new(vec![]),
             charts: std::array::from_fn(|_| RwSignal::new(None)),
             study: Study::new(),
             traffic: Traffic::new(),
@@ -337,6 +340,16 @@ impl App {
     pub(crate) fn preset(&self) -> Option<PresetInfo> {
         let name = self.draft.with(|spec| spec.preset.clone());
         self.catalog.with(|catalog| catalog.as_ref()?.presets.iter().find(|preset| preset.name == name).cloned())
+    }
+
+    /// The chart with this id is the one that grows while the run goes on: what the run is about, over time.
+    pub(crate) fn grows(&self, id: &str) -> bool {
+        let about = self.run.spec.with(|spec| match spec {
+            Some(spec) if spec.scaling.on => SCALING_CHART,
+            Some(spec) if spec.clients.on => STORM_CHARTS[0],
+            _ => "outstanding_over_time",
+        });
+        id == about && self.run.phase.get() == Phase::Running
     }
 
     /// The controls say something else than what was run.

@@ -12,6 +12,7 @@ mod export;
 mod foresight;
 mod header;
 mod icons;
+mod learn;
 mod legend;
 mod named;
 mod param;
@@ -52,8 +53,10 @@ pub(crate) fn Page() -> impl IntoView {
     view! {
         <header::Header />
         <main id="main" tabindex="-1">
+            <learn::Path />
             <question::Question />
             <predict::Predict />
+            <learn::After />
             <status::Notices />
             <div class="bench">
                 <section class="show" aria-label=text::STAGE_REGION>

@@ -1,6 +1,7 @@
 //! Messages in, messages out, and the run between them.
 //!
-//! W1: every `Frame` and `Step` of the present run gets exactly one answer, in order; the page counts on it.
+//! W1: every `Frame` and `Step` of the present run gets exactly one answer, in order; the page counts on it. Pictures of the latest instant wait until
+//! the run can spare the time ([`held`]).
 //! W2: a run that was started ends with exactly one `Report` or `Failed`, unless another took its place.
 //! W3: messages about other runs are answered by nothing.
 //! W4: a cell or a trial that was asked for is answered exactly once: with its numbers, with nothing in their place when it was cancelled or
@@ -10,11 +11,13 @@
 //! Files of recorded requests have promises of their own, see [`trace`].
 //! Tests: `tests/desk.rs`, `tests/trace.rs`.
 
+mod held;
 mod jobs;
 mod trace;
 mod writing;
 
 use crate::devices::{Devices, Opened};
+use held::Held;
 use jobs::Job;
 use servelab_engine::{ExecuteError, Nanos};
 use servelab_lab::knee::KneePlan;
@@ -55,6 +58,8 @@ pub struct Desk<D: Devices> {
     waiting: Option<ToWorker>,
     /// What was viewed last.
     viewed: Option<Viewed>,
+    /// Pictures that wait until the run can spare the time.
+    held: Held,
 }
 
 struct Run<E> {
@@ -81,7 +86,8 @@ impl<D: Devices> Desk<D> {
     /// A desk with nothing on it.
     pub fn new(devices: D, clock: Clock) -> Self {
         let writing = Writing::default();
-        Desk { devices, clock, run: None, job: None, writing, opening: None, waiting: None, viewed: None }
+        let held = Held::default();
+        Desk { devices, clock, run: None, job: None, writing, opening: None, waiting: None, viewed: None, held }
     }
 
     /// What a worker says first.
@@ -131,7 +137,19 @@ impl<D: Devices> Desk<D> {
 
     /// Answers one message.
     pub async fn hear(&mut self, message: ToWorker, say: &mut dyn FnMut(FromWorker)) {
+        if self.latest(&message) && !self.held.is_due((self.clock)()) {
+            self.held.push(message);
+            return;
+        }
+        while let Some(earlier) = self.held.pop() {
+            self.answer(earlier, say);
+        }
+        self.hear_now(message, say).await;
+    }
+
+    async fn hear_now(&mut self, message: ToWorker, say: &mut dyn FnMut(FromWorker)) {
         match message {
+            ToWorker::Frame { .. } | ToWorker::Chart { .. } => self.answer(message, say),
             ToWorker::Run { run, spec } => self.start(run, *spec, say),
             ToWorker::SweepCell { .. } | ToWorker::KneeTrial { .. } if self.opening.is_some() => {
                 if let Some(other) = self.waiting.replace(message) {
@@ -160,12 +178,6 @@ impl<D: Devices> Desk<D> {
                     self.give_back();
                 }
             }
-            ToWorker::Frame { run, policy, t_s } => {
-                if let Some(open) = self.open_run(run) {
-                    let frame = open.frame(policy, Nanos::from_secs(t_s));
-                    say(FromWorker::Frame { run, frame: Box::new(frame) });
-                }
-            }
             ToWorker::Step { run, policy, t_s } => {
                 if let Some(open) = self.open_run(run) {
                     let now = Nanos::from_secs(t_s);
@@ -192,11 +204,6 @@ impl<D: Devices> Desk<D> {
                         Err(error) => RequestStory { request, why: error.to_string(), ..Default::default() },
                     };
                     say(FromWorker::Request { run, story: Box::new(story) });
-                }
-            }
-            ToWorker::Chart { run, chart } => {
-                if let Some(drawn) = self.open_run(run).and_then(|open| open.session.chart(&chart).ok()) {
-                    say(FromWorker::Chart { run, chart: Box::new(drawn) });
                 }
             }
             ToWorker::SweepCell { run, sweep, cell } => self.begin(run, Job::cell(run, *sweep, cell), say),
@@ -268,6 +275,11 @@ impl<D: Devices> Desk<D> {
             self.job = None;
             return;
         }
+        if self.held.is_due((self.clock)())
+            && let Some(message) = self.held.pop()
+        {
+            self.answer(message, say);
+        }
         let Some(run) = self.run.as_mut().filter(|run| run.state != State::Ended) else { return };
         let result = match run.state {
             State::Opening => match self.devices.open(run.session.spec()).await {
@@ -296,6 +308,9 @@ impl<D: Devices> Desk<D> {
         }
         if !self.running() {
             self.give_back();
+            while let Some(message) = self.held.pop() {
+                self.answer(message, say);
+            }
         }
     }
 

@@ -5,6 +5,7 @@
 //! | [`devices`] | [`Devices`]: who computes steps here; the one thing in which workers differ |
 //! | [`desk`] | [`Desk`]: messages in, messages out, runs in slices; no browser in it, so that it is tested on the host |
 //! | `browser` | the loop around it: messages, yielding, panics (wasm only) |
+//! | `memory` | the allocator, growing in larger pieces than the usual one (wasm only) |
 //! | [`cpu`] | TinyGPT on the CPU (feature `cpu`) |
 //!
 //! A worker is one line: `browser::serve(|| MyDevices::new())`. It works in slices of some ten milliseconds and lets messages through
@@ -16,6 +17,8 @@ pub mod browser;
 pub mod cpu;
 pub mod desk;
 pub mod devices;
+#[cfg(target_arch = "wasm32")]
+mod memory;
 
 pub use desk::Desk;
 pub use devices::{Devices, OpenError, Opened, Priced, Scribe};

@@ -8,7 +8,7 @@ use servelab_lab::{catalog, run_priced, startup};
 use servelab_spec::coldstart::ColdStartQuery;
 use servelab_spec::experiment::{ExecutionMode, PolicySpec};
 use servelab_spec::knee::{KneeChartRequest, KneeCurve, KneeSpec};
-use servelab_spec::protocol::{ChartRequest, DeviceReport, FromWorker, SweepChartRequest, ToWorker};
+use servelab_spec::protocol::{ChartRequest, DeviceReport, FromWorker, LATEST_S, SweepChartRequest, ToWorker};
 use servelab_spec::sweep::{Axis, Figure, SweepSpec};
 use servelab_spec::{Spec, patch};
 use servelab_worker::desk::{Clock, Desk};
@@ -124,6 +124,44 @@ fn frames_are_answered_one_by_one_while_a_run_goes_on() {
     let said = tell(&mut desk, ToWorker::Frame { run: 3, policy: 77, t_s: 0.0 });
     assert!(matches!(&said[..], [FromWorker::Frame { .. }]), "W1 holds for a policy that there is not");
     assert!(tell(&mut desk, ToWorker::Frame { run: 2, policy: 0, t_s: 0.0 }).is_empty(), "W3");
+}
+
+/// Pictures of the latest instant, and charts, take a tenth of the time and no more; each is answered once, in order, at the latest when the run ends.
+#[test]
+fn what_follows_a_run_waits_until_the_run_can_spare_the_time() {
+    let latest = || ToWorker::Frame { run: 1, policy: 0, t_s: LATEST_S };
+    let chart = || ToWorker::Chart {
+        run: 1,
+        chart: ChartRequest { id: "outstanding_over_time".into(), width: 400, height: 200, dark: false, range: None },
+    };
+    let mut desk = priced();
+    let long = patch::set(&preset("multi-tenant"), "workload.requests", "20000").unwrap();
+    tell(&mut desk, run(1, &long));
+    work(&mut desk);
+    let said = tell(&mut desk, latest());
+    let [FromWorker::Frame { frame: first, .. }] = said.as_slice() else { panic!("{said:?}") };
+    assert!(tell(&mut desk, latest()).is_empty() && tell(&mut desk, chart()).is_empty());
+    // Every look at this clock takes a millisecond, so a picture takes one or two and nine times that is a slice or two.
+    let mut said = Vec::new();
+    while said.iter().filter(|m| matches!(m, FromWorker::Frame { .. } | FromWorker::Chart { .. })).count() < 2 {
+        assert!(desk.busy(), "they come while the run goes on");
+        said.extend(work(&mut desk));
+    }
+    let pictures = said.iter().filter(|m| !matches!(m, FromWorker::Progress { .. })).collect::<Vec<_>>();
+    let [FromWorker::Frame { frame: second, .. }, FromWorker::Chart { chart: drawn, .. }] = pictures.as_slice() else {
+        panic!("{said:?}")
+    };
+    assert!(second.t_s > first.t_s, "it is of the instant at which it was made");
+    assert!(drawn.series.iter().any(|series| !series.x.is_empty()));
+    // An earlier instant is somebody looking back: at once.
+    let back = tell(&mut desk, ToWorker::Frame { run: 1, policy: 0, t_s: first.t_s });
+    let [FromWorker::Frame { frame, .. }] = back.as_slice() else { panic!("{back:?}") };
+    assert_eq!(frame.t_s, first.t_s);
+    assert_eq!(tell(&mut desk, latest()).len(), 1, "the slice since the chart was longer than the pause");
+    assert!(tell(&mut desk, latest()).is_empty());
+    let said = tell(&mut desk, ToWorker::Cancel { run: 1 });
+    let order = said.iter().position(|m| matches!(m, FromWorker::Frame { .. }));
+    assert!(order.is_some() && order < said.iter().position(|m| matches!(m, FromWorker::Report { .. })), "{said:?}");
 }
 
 #[test]

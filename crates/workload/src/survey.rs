@@ -6,8 +6,8 @@
 
 use crate::request::Request;
 use crate::source::{Source, Workload};
+use servelab_engine::hash::KeySet;
 use servelab_engine::{BlockKey, Nanos, continuation_keys};
-use std::collections::BTreeSet;
 
 /// Totals of a workload.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub fn survey_telling(source: &Source, tell: &mut dyn FnMut(u64, Nanos)) -> Surv
     let mut source = source.clone();
     let block_tokens = source.block_tokens();
     let shared = source.shares_only_beginnings();
-    let mut seen = BTreeSet::new();
+    let mut seen = KeySet::default();
     let mut survey = Survey::default();
     while let Some(request) = source.next_outline() {
         if survey.requests == 0 {
@@ -56,7 +56,7 @@ pub fn survey_telling(source: &Source, tell: &mut dyn FnMut(u64, Nanos)) -> Surv
 
 /// Tokens of `request` that are found, all its blocks then remembered. A key names everything before its block, so the keys found are
 /// always the leading ones and a binary search finds where they end. Only the first `limit` blocks are looked at.
-fn see(seen: &mut BTreeSet<BlockKey>, request: &Request, block_tokens: u32, limit: u32) -> u32 {
+fn see(seen: &mut KeySet<BlockKey>, request: &Request, block_tokens: u32, limit: u32) -> u32 {
     let prompt = &request.prompt;
     let blocks = prompt.full_blocks().min(limit);
     let (mut found, mut end) = (0, blocks);
@@ -116,7 +116,7 @@ mod tests {
         // System prompts of whole blocks: a block that two texts share could come twice by chance, which an outline does not see.
         let sizes = DemandSpec { system_min: 96, system_max: 96, ..sizes };
         let source = Source::new(&WorkloadSpec::Demand(sizes), 3, 16, 4.0).unwrap();
-        let (mut whole, mut seen, mut copy) = (Survey::default(), BTreeSet::new(), source.clone());
+        let (mut whole, mut seen, mut copy) = (Survey::default(), KeySet::default(), source.clone());
         while let Some(request) = copy.next_request() {
             whole.requests += 1;
             whole.prompt_tokens += u64::from(request.prompt.len);
@@ -137,7 +137,7 @@ mod tests {
             again.prompt = servelab_engine::Prompt::from_tokens(tokens, 4, 0);
             again
         };
-        let mut seen = BTreeSet::new();
+        let mut seen = KeySet::default();
         let whole = request(&[1, 2, 3, 4, 5, 6, 7, 8]);
         assert_eq!(see(&mut seen, &whole, 4, u32::MAX), 0);
         assert_eq!(

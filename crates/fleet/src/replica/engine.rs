@@ -146,14 +146,7 @@ impl EngineReplica {
         if plan.repeat <= 1 {
             return u32::from(now >= flight.end);
         }
-        let elapsed = now.since(flight.start);
-        // The most steps whose boundary is not after `elapsed`; boundary 0 never is.
-        let (mut done, mut beyond) = (0, plan.repeat + 1);
-        while beyond - done > 1 {
-            let middle = done + (beyond - done) / 2;
-            if self.boundary(&plan.work, middle) <= elapsed { done = middle } else { beyond = middle }
-        }
-        done
+        self.cost.run_cost(&plan.work).steps_over(plan.repeat, &self.clock, now.since(flight.start))
     }
 
     /// Cuts the run in flight at the first step boundary not before `now`.

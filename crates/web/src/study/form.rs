@@ -241,6 +241,8 @@ mod tests {
             clients: vec![],
             startups: vec![],
             presets: vec![],
+            lessons: vec![],
+            interview: vec![],
             costs: vec![],
             settings,
             script: ScriptReference::default(),

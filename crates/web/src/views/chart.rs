@@ -6,7 +6,7 @@ mod read;
 
 use crate::stage::watch_width;
 use crate::state::{App, CHARTS};
-use crate::{control, format, text};
+use crate::{control, env, format, text};
 use leptos::html;
 use leptos::prelude::*;
 use servelab_spec::protocol::{Chart, ChartRequest};
@@ -19,6 +19,9 @@ const HEIGHT: u32 = 260;
 
 /// Narrowest picture that is asked for, so that labels keep their room; the box scrolls below that.
 const NARROWEST: u32 = 280;
+
+/// Time between two pictures of a run in progress, ms.
+const GROWS_EVERY_MS: f64 = 250.0;
 
 /// A drag shorter than this share of the plot is a click and not a selection.
 const SHORTEST_DRAG: f64 = 0.02;
@@ -102,6 +105,30 @@ fn ask(app: App, id: &'static str, reading: Reading, figure: NodeRef<html::Figur
         let width = figure.client_width().unsigned_abs().max(NARROWEST);
         if reported == app.run.number.get_untracked() {
             control::draw(app, ChartRequest { id: id.into(), width, height: HEIGHT, dark, range });
+        }
+    });
+    follow(app, id, reading, figure);
+}
+
+/// While a run goes on, one chart grows with it. The next picture is asked for when the last one has come: how often that is at most, is for the eye;
+/// the worker sees to it that the run does not suffer.
+fn follow(app: App, id: &'static str, reading: Reading, figure: NodeRef<html::Figure>) {
+    // The run whose picture is awaited, and when one was last asked for.
+    let awaited = StoredValue::new((0u32, 0.0f64));
+    Effect::new(move |_| {
+        reading.chart.track();
+        awaited.update_value(|(run, _)| *run = 0);
+    });
+    Effect::new(move |_| {
+        app.run.progress.track();
+        let (true, Some(figure)) = (app.grows(id), figure.get()) else { return };
+        let (run, now) = (app.run.number.get_untracked(), env::now_ms());
+        let (of, asked) = awaited.get_value();
+        if of != run && now - asked >= GROWS_EVERY_MS && reading.range.get_untracked().is_none() {
+            awaited.set_value((run, now));
+            let width = figure.client_width().unsigned_abs().max(NARROWEST);
+            let dark = app.look.dark();
+            control::draw(app, ChartRequest { id: id.into(), width, height: HEIGHT, dark, range: None });
         }
     });
 }

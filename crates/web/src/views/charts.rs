@@ -1,7 +1,7 @@
 //! The charts, on one time axis with the stage's position in all of them.
 
 use super::chart::ChartView;
-use crate::state::{App, CHARTS, SCALING_CHART, STORM_CHARTS};
+use crate::state::{App, CHARTS, Phase, SCALING_CHART, STORM_CHARTS};
 use crate::text;
 use leptos::prelude::*;
 
@@ -11,7 +11,8 @@ pub(super) fn Charts() -> impl IntoView {
     let app = App::here();
     let scales = Memo::new(move |_| app.run.spec.with(|spec| spec.as_ref().is_some_and(|spec| spec.scaling.on)));
     let storms = Memo::new(move |_| app.run.spec.with(|spec| spec.as_ref().is_some_and(|spec| spec.clients.on)));
-    let any = Memo::new(move |_| app.run.report.with(Option::is_some));
+    let reported = Memo::new(move |_| app.run.report.with(Option::is_some));
+    let any = Memo::new(move |_| reported.get() || app.run.phase.get() == Phase::Running);
     view! {
         <section class="charts" aria-label=text::CHARTS_REGION>
             <h2>{text::CHARTS}</h2>
@@ -20,6 +21,7 @@ pub(super) fn Charts() -> impl IntoView {
                     {(0..CHARTS.len())
                         .map(|at| {
                             let shown = move || match CHARTS[at] {
+                                id if !reported.get() => app.grows(id),
                                 SCALING_CHART => scales.get(),
                                 id if STORM_CHARTS.contains(&id) => storms.get(),
                                 _ => true,
