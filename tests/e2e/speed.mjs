@@ -16,17 +16,20 @@ for (const line of readFileSync(values.addresses, "utf8").split("\n").filter((li
   const [name, fragment] = line.split("\t");
   const page = await (await browser.newContext({ viewport: { width: 1280, height: 860 } })).newPage();
   page.on("pageerror", (error) => console.error(error));
+  let started = Date.now();
   await page.goto(new URL(`#${fragment}`, values.url).href);
-  // A page runs by itself what a first visit shows; this one is asked to. The main thread is watched meanwhile.
-  await page.getByTestId("run").waitFor();
+  // Some addresses run by themselves, others when they are asked to. The main thread is watched meanwhile.
+  await page.locator("[data-testid=run]:enabled, [data-testid=cancel]").waitFor({ timeout: 120_000 });
   await page.evaluate(() => {
     window.longest = 0;
     new PerformanceObserver((list) => {
       for (const entry of list.getEntries()) window.longest = Math.max(window.longest, entry.duration);
     }).observe({ type: "longtask" });
   });
-  const started = Date.now();
-  if ((await page.getByTestId("status").textContent()) !== "running") await page.getByTestId("run").click();
+  if (await page.getByTestId("run").isVisible()) {
+    started = Date.now();
+    await page.getByTestId("run").click();
+  }
   await page.waitForFunction(() => ["done", "failed"].includes(document.querySelector("[data-testid=status]")?.textContent), undefined, {
     timeout: 600_000,
     polling: 100,

@@ -126,7 +126,7 @@ fn frames_are_answered_one_by_one_while_a_run_goes_on() {
     assert!(tell(&mut desk, ToWorker::Frame { run: 2, policy: 0, t_s: 0.0 }).is_empty(), "W3");
 }
 
-/// Pictures of the latest instant, and charts, take a tenth of the time and no more; each is answered once, in order, at the latest when the run ends.
+/// Pictures of the latest instant, and charts, take a twentieth of the time and no more; each is answered once, in order, at the latest when the run ends.
 #[test]
 fn what_follows_a_run_waits_until_the_run_can_spare_the_time() {
     let latest = || ToWorker::Frame { run: 1, policy: 0, t_s: LATEST_S };
@@ -141,7 +141,7 @@ fn what_follows_a_run_waits_until_the_run_can_spare_the_time() {
     let said = tell(&mut desk, latest());
     let [FromWorker::Frame { frame: first, .. }] = said.as_slice() else { panic!("{said:?}") };
     assert!(tell(&mut desk, latest()).is_empty() && tell(&mut desk, chart()).is_empty());
-    // Every look at this clock takes a millisecond, so a picture takes one or two and nine times that is a slice or two.
+    // Every look at this clock takes a millisecond, so a picture takes one or two and nineteen times that is a few slices.
     let mut said = Vec::new();
     while said.iter().filter(|m| matches!(m, FromWorker::Frame { .. } | FromWorker::Chart { .. })).count() < 2 {
         assert!(desk.busy(), "they come while the run goes on");
@@ -157,7 +157,12 @@ fn what_follows_a_run_waits_until_the_run_can_spare_the_time() {
     let back = tell(&mut desk, ToWorker::Frame { run: 1, policy: 0, t_s: first.t_s });
     let [FromWorker::Frame { frame, .. }] = back.as_slice() else { panic!("{back:?}") };
     assert_eq!(frame.t_s, first.t_s);
-    assert_eq!(tell(&mut desk, latest()).len(), 1, "the slice since the chart was longer than the pause");
+    while tell(&mut desk, latest()).is_empty() {
+        assert!(desk.busy());
+        if work(&mut desk).iter().any(|m| matches!(m, FromWorker::Frame { .. })) {
+            break;
+        }
+    }
     assert!(tell(&mut desk, latest()).is_empty());
     let said = tell(&mut desk, ToWorker::Cancel { run: 1 });
     let order = said.iter().position(|m| matches!(m, FromWorker::Frame { .. }));

@@ -2,7 +2,7 @@
 //!
 //! Following a run, the page asks for its latest picture once per animation frame, and for a chart. A picture of 64 replicas with 4 096 blocks each takes longer
 //! to write down than a slice of the simulation lasts, a chart of a million requests as long as a dozen of them. So what pictures cost is
-//! measured, and the next one waits until nine times that has passed: whatever they cost, nine tenths of the time are the run's.
+//! measured, and the next one waits until nineteen times that has passed: whatever they cost, nineteen twentieths of the time are the run's.
 
 use super::{Desk, State};
 use crate::devices::Devices;
@@ -11,7 +11,7 @@ use servelab_spec::protocol::{FromWorker, ToWorker};
 use std::collections::VecDeque;
 
 /// Time for the run after each picture, in multiples of what the picture took.
-const PAUSE: f64 = 9.0;
+const PAUSE: f64 = 19.0;
 
 /// Requests for pictures that wait, oldest first.
 #[derive(Default)]
