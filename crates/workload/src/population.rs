@@ -55,9 +55,10 @@ impl Tenant {
 }
 
 /// A prompt in the making: a beginning, then parts that somebody wrote and answers that a model gave.
-pub(crate) struct Growth {
+pub(crate) struct Growth<'a> {
     block_tokens: u32,
-    shared: Arc<[BlockKey]>,
+    beginning: &'a Tenant,
+    /// Tokens after the beginning: it is copied once, into the finished prompt.
     tokens: Vec<u32>,
     own: Vec<BlockKey>,
     state: BlockKey,
@@ -65,15 +66,12 @@ pub(crate) struct Growth {
     begun: u32,
 }
 
-impl Growth {
+impl<'a> Growth<'a> {
     /// A prompt that begins with `beginning`, and to which about `more` tokens will be added.
-    pub(crate) fn new(beginning: &Tenant, more: usize, block_tokens: u32) -> Self {
-        let mut tokens = Vec::with_capacity(beginning.tokens.len() + more);
-        tokens.extend_from_slice(&beginning.tokens);
+    pub(crate) fn new(beginning: &'a Tenant, more: usize, block_tokens: u32) -> Self {
         let begun = beginning.len() - beginning.keys.len() as u32 * block_tokens;
         let own = Vec::with_capacity((begun as usize + more) / block_tokens as usize);
-        let (shared, state) = (Arc::clone(&beginning.keys), beginning.tail);
-        Growth { block_tokens, shared, tokens, own, state, begun }
+        Growth { block_tokens, beginning, tokens: Vec::with_capacity(more), own, state: beginning.tail, begun }
     }
 
     /// Adds tokens that are named by their ids.
@@ -92,9 +90,9 @@ impl Growth {
     /// Adds the answer to the prompt as it stands. Its blocks bear the names under which a priced run caches what decoding fills
     /// ([`output_key`] under `seed`), since nobody computes an answer's ids there; `ids` are what policies read in their place.
     pub(crate) fn answer(&mut self, seed: u64, ids: impl Iterator<Item = u32>) {
-        let (tail, first) = (self.state, self.tokens.len() as u32 / self.block_tokens);
+        let (tail, first) = (self.state, self.len() / self.block_tokens);
         self.tokens.extend(ids);
-        let (end, begun) = (self.tokens.len() as u32 / self.block_tokens, self.tokens.len() as u32 % self.block_tokens);
+        let (end, begun) = (self.len() / self.block_tokens, self.len() % self.block_tokens);
         self.own.extend((first..end).map(|block| output_key(tail, seed, block)));
         // The block begun goes on from the name it would have if the answer filled it: nothing else has that name.
         self.state = output_key(tail, seed, end);
@@ -103,17 +101,17 @@ impl Growth {
 
     /// Length so far, tokens.
     pub(crate) fn len(&self) -> u32 {
-        self.tokens.len() as u32
+        self.beginning.len() + self.tokens.len() as u32
     }
 
     /// The prompt as it stands.
     pub(crate) fn into_prompt(self) -> Prompt {
         Prompt {
             len: self.len(),
-            shared_keys: self.shared,
+            shared_keys: Arc::clone(&self.beginning.keys),
+            tokens: Some(self.beginning.tokens.iter().chain(&self.tokens).copied().collect()),
             own_keys: self.own.into(),
             tail: self.state,
-            tokens: Some(self.tokens.into()),
         }
     }
 }
