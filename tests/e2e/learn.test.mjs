@@ -31,6 +31,7 @@ pageTest("a lesson: guess, run, where to look, one thing to try, the next lesson
 
 pageTest("thirteen questions lead to experiments", { path: "#preset=multi-tenant", ...calm }, async ({ page }) => {
   await page.getByTestId("path").locator("summary").click();
+  await page.getByTestId("learn-cold-start-parts").first().waitFor();
   const asked = page.getByTestId("path").locator("section").nth(1).locator("li");
   assert.equal(await asked.count(), 13);
   await asked.nth(11).locator("button").first().click();
@@ -47,4 +48,18 @@ pageTest("where storage is refused the path works and forgets", { path: "#preset
   await page.getByTestId("run").click();
   await endedWell(page);
   assert.match(await page.getByTestId("path-done").textContent(), /1 of 8/);
+});
+
+pageTest("scrolled out of sight the stage stands still, and goes on where it stood", { path: "#preset=book-trace", timeout: 120_000 }, async ({ page }) => {
+  await endedWell(page);
+  const clock = () => page.getByTestId("scrub").inputValue().then(Number);
+  // A quick run is shown from its start, playing.
+  await page.waitForFunction(() => Number(document.querySelector("[data-testid=scrub]").value) > 0);
+  await page.evaluate(() => scrollTo(0, document.body.scrollHeight));
+  await page.waitForTimeout(200);
+  const before = await clock();
+  await page.waitForTimeout(600);
+  assert.equal(await clock(), before);
+  await page.evaluate(() => scrollTo(0, 0));
+  await page.waitForFunction((before) => Number(document.querySelector("[data-testid=scrub]").value) > before, before);
 });

@@ -87,6 +87,16 @@ pub(crate) fn tell(name: &str, detail: impl FnOnce() -> String) {
     }
 }
 
+/// Some of the first element of a class is to be seen. One that is not there is not.
+pub(crate) fn in_view(class: &str) -> bool {
+    let Some(window) = window() else { return false };
+    let element = window.document().and_then(|document| document.get_elements_by_class_name(class).item(0));
+    let height = window.inner_height().ok().and_then(|height| height.as_f64()).unwrap_or(f64::INFINITY);
+    element
+        .map(|element| element.get_bounding_client_rect())
+        .is_some_and(|rect| rect.height() > 0.0 && rect.bottom() > 0.0 && rect.top() < height)
+}
+
 /// Scrolls to where the page begins, at once.
 pub(crate) fn to_top() {
     if let Some(window) = window() {

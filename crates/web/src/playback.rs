@@ -2,7 +2,7 @@
 //!
 //! One picture of every policy shown is under way at a time; while they are, the clock goes on and the next one is asked for
 //! the instant that is then due. So a slow worker costs pictures and never time. Animation frames are
-//! asked for only while something moves or is awaited.
+//! asked for only while something moves or is awaited. Scrolled out of sight, the clock stands still.
 
 use crate::env;
 use crate::state::{App, Ask};
@@ -64,7 +64,8 @@ fn tick(app: App) {
         asked.scheduled = false;
         asked.tick_ms.replace(now)
     });
-    if play.playing.get_untracked() {
+    // What nobody sees stands still, and goes on where it stood.
+    if play.playing.get_untracked() && env::in_view("stages") {
         let elapsed = last.flatten().map_or(0.0, |last| (now - last).clamp(0.0, LONGEST_TICK_MS)) / 1e3;
         let busy = app.run.phase.get_untracked().busy();
         let end = if busy {
