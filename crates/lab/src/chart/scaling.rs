@@ -20,6 +20,13 @@ pub struct ScalingLane {
     pub until_s: f64,
 }
 
+impl ScalingLane {
+    /// The run has come to the last bin in which anybody arrives.
+    fn is_over(&self) -> bool {
+        self.until_s >= self.demand.len().saturating_sub(1) as f64 * self.bin_s
+    }
+}
+
 /// Most ticks of an axis of hours.
 const TICKS: f64 = 8.0;
 
@@ -30,7 +37,9 @@ pub(super) fn demand_and_capacity(lanes: &[Lane]) -> Picture {
     // Demand is the same in every run; the one that has come farthest shows most of it.
     if let Some((.., longest)) = runs.iter().max_by(|a, b| a.2.until_s.total_cmp(&b.2.until_s)) {
         let starts = (0u32..).map(|bin| f64::from(bin) * longest.bin_s);
-        let points = starts.zip(longest.demand.iter().copied()).collect();
+        // A bin in progress would look like a fall.
+        let known = |start: f64| longest.is_over() || start + longest.bin_s <= longest.until_s;
+        let points = starts.zip(longest.demand.iter().copied()).take_while(|&(start, _)| known(start)).collect();
         strokes.push(Stroke { lane: DEMAND, label: "demand".into(), form: Form::Area, points });
     }
     let alone = runs.len() == 1;
@@ -60,7 +69,7 @@ pub(super) fn demand_and_capacity(lanes: &[Lane]) -> Picture {
         .collect();
     let said: Vec<String> =
         late.iter().map(|(label, seconds, _)| format!("{} with {label}", duration(*seconds))).collect();
-    let title = match &late[..] {
+    let title: String = match &late[..] {
         [] => "Demand and ready capacity".into(),
         [(_, seconds, share)] if *seconds > 0.0 => {
             format!("Users were late in {} ({} of the time)", duration(*seconds), percent(*share))
@@ -68,6 +77,7 @@ pub(super) fn demand_and_capacity(lanes: &[Lane]) -> Picture {
         [_] => "Nobody was late".into(),
         _ => format!("Users were late in {}", said.join(", ")),
     };
+    let title = if runs.iter().all(|(.., run)| run.is_over()) { title } else { format!("{title} so far") };
     let labels: Vec<&str> = runs.iter().map(|(_, lane, _)| lane.label.as_str()).collect();
     let end = runs.iter().map(|(.., run)| run.until_s.max(run.demand.len() as f64 * run.bin_s)).fold(0.0, f64::max);
     Picture {

@@ -51,6 +51,19 @@ fn titles_say_the_finding() {
     assert!(charts[0].summary.contains("Round-robin 700 ms, Prefix affinity 120 ms"), "{}", charts[0].summary);
 }
 
+/// The second of three seconds is under way: what came in it so far would look like a fall.
+#[test]
+fn a_run_in_progress_shows_what_is_known() {
+    let mut under_way = two();
+    under_way.iter_mut().for_each(|lane| lane.scaling.as_mut().unwrap().until_s = 1.5);
+    let draw = |lanes: &[Lane]| draw(&request("demand_and_capacity"), lanes, &SloSpec::default()).unwrap();
+    let (now, end) = (draw(&under_way), draw(&two()));
+    let demand = |chart: &Chart| chart.series.iter().find(|series| series.label == "demand").unwrap().x.clone();
+    assert_eq!((demand(&now), demand(&end)), (vec![0.0], vec![0.0, 1.0, 2.0]));
+    assert!(now.title.ends_with(" so far") && !end.title.ends_with(" so far"), "{}", now.title);
+    assert_eq!(now.x, end.x, "the axis is the whole run's from the start");
+}
+
 #[test]
 fn ranges_start_at_zero_and_hold_every_point() {
     for chart in draw_all(&two(), |_| {}) {
