@@ -220,7 +220,8 @@ pub(crate) fn replay(args: &ReplayArgs, out: &mut impl Write) -> Result<(), Fail
     spec.seed = args.seed.unwrap_or(spec.seed);
     if matches!(args.run.format, Format::Table) {
         let said = format!("{} requests of {}", count(traffic.requests), reading.trace.format().label());
-        writeln!(out, "{said} on {} replicas ({})", spec.replicas, spec.execution.cost)?;
+        let replicas = servelab_lab::words::many(spec.replicas.into(), "replica");
+        writeln!(out, "{said} on {replicas} ({})", spec.execution.cost)?;
         write_remarks(&reading, out)?;
         writeln!(out)?;
     }

@@ -44,7 +44,7 @@ use crate::clients::crowd::Clients;
 use crate::config::FleetConfig;
 use crate::error::FleetError;
 use crate::gateway::Gateway;
-use crate::record::{Counts, Fates, RefusalCount, RequestRecord, Work};
+use crate::record::{Counts, Fates, FirstSight, RefusalCount, RequestRecord, Work};
 use crate::replica::{Model, Replica};
 use crate::routing::PolicyFault;
 use crate::scaling::Controller;
@@ -152,6 +152,8 @@ pub(crate) struct Core {
     clients: Clients,
     fates: Fates,
     work: Work,
+    #[serde(default)]
+    first_sight: FirstSight,
     flow: Flow,
     /// Faults of telemetry under way.
     stale: u32,
@@ -225,6 +227,7 @@ impl Fleet {
             clients: Clients::new(config.clients.crowd(), config.seed),
             fates: Fates::default(),
             work: Work::default(),
+            first_sight: FirstSight::default(),
             flow: Flow::default(),
             stale: 0,
             fresh_from: Nanos::ZERO,

@@ -16,7 +16,7 @@ use crate::sweep::band;
 use crate::words::{duration, percent};
 use crate::{catalog, costs};
 use servelab_engine::cost::CostModel;
-use servelab_spec::experiment::{ExecutionMode, Spec};
+use servelab_spec::experiment::{ExecutionMode, Pace, Spec};
 use servelab_spec::knee::{
     GOOD_SHARE, KneeEnd, KneePoint, KneeReport, KneeSpec, KneeTrial, PolicyKnee, Probe, TOLERANCE,
 };
@@ -69,9 +69,19 @@ impl KneePlan {
     /// The first field at fault.
     pub fn new(knee: KneeSpec) -> Result<Self, SpecError> {
         catalog::check(&knee.spec)?;
-        if knee.spec.execution.mode != ExecutionMode::Priced {
-            let accepted = "the knee is found with priced steps; accepted is execution.mode=priced";
+        if knee.spec.execution.mode == ExecutionMode::Tinygpt {
+            let accepted = "a knee takes dozens of runs, which the real model would compute step by step; accepted are priced, server and tick";
             return Err(SpecError::new("execution.mode", "tinygpt", accepted));
+        }
+        let clients = &knee.spec.clients;
+        if clients.on && !clients.together && clients.policies.len() > 1 {
+            let found = format!("a list of {}", clients.policies.len());
+            let accepted = "the knee compares routing policies; accepted is one client policy, several with clients.together=on, or clients.on=off";
+            return Err(SpecError::new("clients.policies", found, accepted));
+        }
+        if clients.on && clients.pace == Pace::Closed {
+            let accepted = "users who wait for answers offer what the fleet serves, so there is no rate to raise; accepted are open and sessions";
+            return Err(SpecError::new("clients.pace", "closed", accepted));
         }
         if !(1..=MAX_SEEDS).contains(&knee.seeds) {
             return Err(SpecError::new("seeds", knee.seeds, format!("accepted are 1 to {MAX_SEEDS}")));

@@ -241,12 +241,27 @@ impl Session {
                 hits.sort_by(|a, b| a.0.total_cmp(&b.0));
                 let arrived = stage.arrivals.partition_point(|&arrival| arrival <= run.fleet.now());
                 let arrivals = || stage.arrivals.iter().map(|arrival| arrival.as_secs());
+                let mut ttft: Vec<(f64, f64)> =
+                    ttft.iter().map(|&(index, ttft)| (stage.arrivals[index as usize].as_secs(), ttft)).collect();
+                // Where too many are kept track of, single requests are not drawn.
+                let mut spans: Vec<(f64, Option<f64>)> =
+                    arrivals().zip(ends).take(if run.keeps { arrived } else { 0 }).collect();
+                if report::paced(&self.spec) {
+                    // The workload does not know when they came; who is under way is known when it ends.
+                    let came = |record: &RequestRecord| record.arrival.as_secs();
+                    let first = |record: &RequestRecord| Some((came(record), record.ttft()?.as_secs()));
+                    ttft = run.records.iter().filter_map(first).collect();
+                    ttft.sort_by(|a, b| a.0.total_cmp(&b.0));
+                    let over = |record: &RequestRecord| record.outcome != servelab_fleet::Outcome::Pending;
+                    let span = |record: &RequestRecord| (came(record), over(record).then(|| record.end.as_secs()));
+                    spans = run.records.iter().map(span).collect();
+                    spans.sort_by(|a, b| a.0.total_cmp(&b.0));
+                }
                 chart::Lane {
                     label: catalog::contender_label(&self.spec, contender),
-                    ttft: ttft.iter().map(|&(index, ttft)| (stage.arrivals[index as usize].as_secs(), ttft)).collect(),
+                    ttft,
                     hits,
-                    // Where too many are kept track of, single requests are not drawn.
-                    spans: arrivals().zip(ends).take(if run.keeps { arrived } else { 0 }).collect(),
+                    spans,
                     scaling: self.spec.scaling.on.then(|| self.scaling_lane(stage, run)),
                     storm: self.spec.clients.on.then(|| self.storm_lane(stage, run)),
                 }
@@ -283,6 +298,7 @@ impl Session {
             bin_s,
             attempts: flow.bins().iter().map(|bin| per_s(bin.attempts)).collect(),
             arrivals: flow.bins().iter().map(|bin| per_s(bin.attempts - bin.repeats)).collect(),
+            peak_per_s: report::clients::peak_per_s(flow),
             capacity: costs::capacity_per_s(&self.spec, &CostModel::from_coefficients(&stage.coefficients)),
             until_s: run.fleet.now().as_secs(),
         }

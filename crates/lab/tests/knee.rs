@@ -176,5 +176,29 @@ fn what_has_no_knee_is_refused() {
     assert_eq!(refused(small(), 0), "seeds");
     let live = patch::set(&small(), "execution.mode", "tinygpt").unwrap();
     assert_eq!(refused(live, 1), "execution.mode");
+    // Several client policies are several answers, and users who wait offer no rate.
+    assert_eq!(refused(presets::find("retry-storm").unwrap().spec, 1), "clients.policies");
+    let closed = patch::set(&presets::find("metastable").unwrap().spec, "clients.pace", "closed").unwrap();
+    assert_eq!(refused(closed, 1), "clients.pace");
     assert!(knee(small(), 1).run(3).is_err());
+}
+
+/// One server with exponential service and Poisson arrivals is M/M/1, whose answers take longer than t with probability exp(−(μ − λ)·t): with μ = 10 a second
+/// 95 % of them come within a second up to λ = 10 − ln 20 = 7.0 a second.
+#[test]
+fn the_knee_of_a_server_is_where_queueing_theory_has_it() {
+    let changes = [
+        ("clients.on", "off"),
+        ("faults.down", "0"),
+        ("server.slots", "1"),
+        ("server.queue", "0"),
+        ("slo.ttft_s", "1"),
+        ("workload.requests", "8000"),
+    ];
+    let start = presets::find("retry-storm").unwrap().spec;
+    let spec = changes.iter().fold(start, |spec, (key, value)| patch::set(&spec, key, value).unwrap());
+    let report = report(&knee(spec, 3));
+    let found = report.policies[0].per_s.unwrap();
+    assert_eq!(found.n, 3);
+    assert!((found.mean - (10.0 - 20f64.ln())).abs() < 0.4, "{found:?}");
 }

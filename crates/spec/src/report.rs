@@ -49,9 +49,9 @@ pub struct WorkloadReport {
     pub requests: u64,
     /// Prompt tokens offered.
     pub prompt_tokens: u64,
-    /// Last arrival, seconds.
+    /// Last arrival, seconds: as the workload has it, or where clients wait for answers before they ask again, as it was in the first run.
     pub last_arrival_s: f64,
-    /// Mean arrival rate, requests per second.
+    /// Mean arrival rate, requests per second: the same.
     pub rate_per_s: f64,
     /// What one cache of unlimited size, seeing all requests in order, would reuse.
     pub ceiling: Reuse,
@@ -237,9 +237,14 @@ pub struct Delay {
 }
 
 impl PolicyReport {
-    /// Prompt tokens that were neither in a cache nor fetched.
+    /// Prompt tokens that were neither in a cache nor fetched, those of retries included.
     pub fn computed_tokens(&self) -> u64 {
-        self.reuse.prompt_tokens - self.reuse.hit_tokens - self.store.map_or(0, |store| store.fetched_tokens)
+        self.replicas.iter().map(|replica| replica.uncached_tokens).sum()
+    }
+
+    /// Requests whose first token never came, so that no time to it is known of them.
+    pub fn unanswered(&self) -> u64 {
+        self.requests.total.saturating_sub(self.ttft_s.n)
     }
 }
 
@@ -288,11 +293,17 @@ pub struct ClientsReport {
     pub hedges: u64,
     /// Retries that a budget or a breaker did not allow.
     pub unpaid: u64,
+    /// Attempts that took too long for their clients, whatever became of them on the server's side.
+    #[serde(default)]
+    pub timed_out: u64,
+    /// Mean rate of new requests from the first to the last, a second: that of the workload, unless clients wait for answers before they ask again.
+    #[serde(default)]
+    pub rate_per_s: f64,
     /// What became of attempts on the server's side.
     pub attempts: AttemptsReport,
     /// Where the capacity of replicas went, as shares of it.
     pub capacity: CapacityShares,
-    /// Most attempts in a second (or in one bin of the chart, if that is longer), a second.
+    /// Most attempts in a second (or in one bin of the run's count of attempts over time, if that is longer), a second.
     pub peak_per_s: f64,
     /// The same as a multiple of what the fleet can serve.
     pub peak: f64,
@@ -342,6 +353,9 @@ pub struct CapacityShares {
     pub refusing: f64,
     /// For attempts that have not ended.
     pub unfinished: f64,
+    /// Lost while replicas were down or stood still.
+    #[serde(default)]
+    pub down: f64,
     /// For nothing.
     pub idle: f64,
 }
@@ -418,7 +432,7 @@ pub struct Goodput {
     pub itl_misses: u64,
 }
 
-/// Prompt tokens served from cache.
+/// Prompt tokens served from cache. Each request counts once, however often it was tried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Reuse {
     /// Tokens found in the cache at first admission.

@@ -40,6 +40,13 @@ impl Fleet {
                     attempt.cached_tokens = cached_tokens;
                     attempt.fetched_tokens = fetched_tokens;
                     let request = attempt.request;
+                    if let Some(flight) = core.flights.requests.get_mut(request).filter(|flight| !flight.admitted)
+                        && let Some(prompt) = flight.request.as_deref().map(|asked| asked.prompt.len)
+                    {
+                        flight.admitted = true;
+                        core.first_sight.prompt_tokens += u64::from(prompt);
+                        core.first_sight.hit_tokens += u64::from(cached_tokens);
+                    }
                     if let Some(fault) = self.poisonous(request) {
                         self.core.crashing.push((index, id));
                         self.core.timers.insert(self.core.now, Timer::Poison { replica: index, fault });

@@ -70,7 +70,7 @@ pub fn draw(request: &KneeChartRequest, report: &KneeReport) -> Result<Chart, Sp
             "offered rate (requests/s per replica)".into()
         },
         x_unit: Unit::Count,
-        y_name,
+        y_name: y_name.into(),
         y_unit,
         y_at_least: 0.0,
         y_at_most,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Who sends requests, and what they do when one fails. Off: each request is sent once, when the workload says.
+/// Who sends requests, and what they do when one fails. Off: each request is sent once, when the workload says, whatever else stands here.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ClientsSpec {
