@@ -300,7 +300,7 @@ impl Ailments {
         change(self);
         match (before, self.is_away()) {
             (false, true) => self.away_from = now,
-            (true, false) => self.away_before = self.away_before + now.since(self.away_from),
+            (true, false) => self.away_before += now.since(self.away_from),
             _ => {}
         }
     }

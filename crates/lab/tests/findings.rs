@@ -236,7 +236,7 @@ fn retries_do_not_lift_reuse_above_what_can_be_reused() {
     let changes = [
         ("workload.rate", "2.5"),
         ("clients.on", "on"),
-        ("clients.policies", "immediate(timeout_s=2)"),
+        ("clients.policies", "immediate(timeout_s=0.5)"),
         ("policies", "prefix_affinity,round_robin"),
     ];
     let report = run_priced(&spec("multi-tenant", &changes)).unwrap();

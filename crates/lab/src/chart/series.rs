@@ -91,7 +91,11 @@ pub(super) fn ttft_cdf(lanes: &[Lane], slo: &SloSpec) -> Picture {
     let share = |missed: f64| percent(1.0 - missed);
     Picture {
         title: compare(&shares, &intro, share),
-        summary: sentence(&shares, &format!("Share of requests with a first token within {}", duration(slo.ttft_s)), share),
+        summary: sentence(
+            &shares,
+            &format!("Share of requests with a first token within {}", duration(slo.ttft_s)),
+            share,
+        ),
         x_name: "time to first token".into(),
         x_unit: Unit::of_duration(largest),
         y_name: "requests".into(),

@@ -187,19 +187,22 @@ pub(super) fn healed(case: &Case<'_>) -> Option<Verdict> {
             digits(faults.remedy_times)
         ),
     };
-    let attempts = case.policy(0).clients.as_ref()?.amplification;
+    let attempts = match digits(case.policy(0).clients.as_ref()?.amplification) {
+        one if one == "1" => "1 attempt".to_owned(),
+        many => format!("{many} attempts"),
+    };
     let because = format!(
-        "{done} {} were answered in time, of those who came half a minute later {}{}. Over the whole run a request made {} attempts on average.",
+        "{done} {} were answered in time, of those who came half a minute later {}{}. Over the whole run a request made {} on average.",
         percent(before),
         percent(after),
         whose(case),
-        digits(attempts)
+        attempts
     );
     Some(Verdict { option, because })
 }
 
 pub(super) fn share_that_gives_up(case: &Case<'_>) -> Option<Verdict> {
-    if outage(case) == Outage::Unseen {
+    if !case.spec.clients.on || outage(case) == Outage::Unseen {
         return None;
     }
     let (from, to) = (case.spec.faults.down_at_s, case.spec.faults.down_at_s + case.spec.faults.down_s);
