@@ -156,7 +156,7 @@ impl Cause {
         let (what, advice): (String, &str) = match self {
             Cause::Cut => (
                 "the line ends in the middle of its JSON".into(),
-                "expected is a whole object; the file may have been cut",
+                "expected is a whole object a line; the file may have been cut, or indented, which jq -c . undoes",
             ),
             Cause::NotJson => ("the line is no JSON object".into(), "expected is one object a line"),
             Cause::NotUtf8 => ("the line is not UTF-8".into(), "save the file as UTF-8"),
@@ -174,7 +174,10 @@ impl Cause {
             Cause::NotATime(field) => {
                 (format!("{field} is no time"), "expected is like 2023-11-16 18:15:46.6805900 or a number")
             }
-            Cause::TooFar => ("the time is more than ten years from the first one".into(), "check the unit of times"),
+            Cause::TooFar => (
+                "the time is more than ten years from the first one, or beyond the year 2262".into(),
+                "check the unit of times; of a table it is said so: columns unit=ms",
+            ),
             Cause::PromptTooLong => (
                 format!("more than {MAX_TOKENS} tokens"),
                 "no engine setting reaches that; check what the column counts",
