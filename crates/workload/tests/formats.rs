@@ -189,6 +189,22 @@ fn usual_names_of_columns_need_no_map() {
     assert_eq!(reading.trace.sessions(), 2);
 }
 
+/// An export that is indented, or wrapped in an array: refused with what makes lines of it.
+#[test]
+fn json_that_is_no_lines_is_told_how_to_become_so() {
+    let row = "{\n \"timestamp\": 0,\n \"input_length\": 9,\n \"output_length\": 3,\n \"hash_ids\": [1]\n}\n";
+    for (text, advice) in [(row.repeat(2), "jq -c ."), (format!("[{row}]"), "jq -c '.[]'")] {
+        let error = try_read(text.as_bytes(), 11, ReadOptions::default()).unwrap_err().to_string();
+        assert!(error.contains(advice), "{error}");
+    }
+    let row =
+        |keys: &str| format!("{{\"timestamp\":0,\"input_length\":600,\"output_length\":3,\"hash_ids\":{keys}}}\n");
+    let text: String = ["[-1,2]", "[1,1.5]", "\"x\"", "null"].map(row).concat();
+    let reading = read(text.as_bytes());
+    assert_eq!(remarks(&reading), [(2, 2, true, "hash_ids is no list of whole numbers")]);
+    assert_eq!(reading.trace.rows().len(), 2);
+}
+
 /// As some spreadsheets on old Macs save it: lines end in a carriage return alone, and are counted all the same.
 #[test]
 fn lines_may_end_in_a_carriage_return() {
