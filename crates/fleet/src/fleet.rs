@@ -31,6 +31,7 @@ mod scaler;
 mod signals;
 mod slab;
 mod spares;
+mod tape;
 mod timers;
 mod tournament;
 
@@ -39,6 +40,7 @@ pub use check::Violation;
 pub use decisions::DecisionRecord;
 pub use flow::{Flow, FlowBin};
 pub use saved::FleetState;
+pub use tape::{AttemptHeard, Condition, ConditionHeard, Ending, Gauges, GaugesHeard, Heard, StepHeard};
 
 use crate::clients::crowd::Clients;
 use crate::config::FleetConfig;
@@ -121,6 +123,8 @@ pub struct Fleet {
     scratch: dispatch::Scratch,
     /// The request whose decision is to be explained.
     explain: Option<u32>,
+    /// What is told to whoever listens.
+    tape: Option<Box<tape::Tape>>,
     unchecked: u32,
 }
 
@@ -277,6 +281,7 @@ impl Fleet {
             filled: Vec::new(),
             scratch,
             explain: None,
+            tape: None,
             unchecked: 0,
         };
         (0..n).for_each(|index| fleet.refresh(index));

@@ -2,6 +2,7 @@
 
 use super::dispatch::{budget, view};
 use super::flights::{Attempt, InFlight, Where};
+use super::tape::{self, Ending};
 use super::timers::Timer;
 use super::{Core, Fleet};
 use crate::record::{Outcome, RequestRecord};
@@ -100,6 +101,7 @@ impl Fleet {
         }
         *(if waited { &mut bin.useful } else { &mut bin.wasted }) += spent;
         *(if waited { &mut core.work.useful } else { &mut core.work.abandoned }) += spent;
+        tape::note_attempt(&mut self.tape, core, place, Ending::Finished);
         let Some(attempt) = core.flights.end(place) else { return };
         let Some(flight) = core.flights.requests.get(request) else { return };
         let Some(asked) = flight.request.as_deref() else { return };
