@@ -42,7 +42,7 @@ pub(crate) fn write(report: &KneeReport, target: Target, out: &mut impl Write) -
     target.fill(out, |text| match format {
         Format::Json => write_json(report, text),
         Format::Csv => Ok(write!(text, "{}", knee_csv(report))?),
-        Format::Table => summary(report, text),
+        Format::Table | Format::Markdown => summary(report, text),
     })
 }
 

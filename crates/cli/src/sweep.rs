@@ -110,7 +110,7 @@ pub(crate) fn write(report: &SweepReport, target: Target, out: &mut impl Write) 
     target.fill(out, |text| match format {
         Format::Json => write_json(report, text),
         Format::Csv => Ok(write!(text, "{}", sweep_csv(report))?),
-        Format::Table => summary(report, text),
+        Format::Table | Format::Markdown => summary(report, text),
     })
 }
 

@@ -1,6 +1,15 @@
 //! Text tables: names to the left, numbers to the right.
 
 use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Tables are written in Markdown: one program prints in one format.
+static MARKDOWN: AtomicBool = AtomicBool::new(false);
+
+/// From now on tables are written as pipe tables.
+pub(crate) fn in_markdown() {
+    MARKDOWN.store(true, Ordering::Relaxed);
+}
 
 pub(crate) struct Table {
     rows: Vec<Vec<String>>,
@@ -29,6 +38,9 @@ impl Table {
     }
 
     pub(crate) fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        if MARKDOWN.load(Ordering::Relaxed) {
+            return self.write_pipes(out);
+        }
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let width = |column: usize| {
             self.rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
@@ -47,6 +59,18 @@ impl Table {
             if index == 0 {
                 let rule = widths.iter().sum::<usize>() + 2 * columns.saturating_sub(1);
                 writeln!(out, "{}", "─".repeat(rule.min(160)))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write_pipes(&self, out: &mut impl Write) -> io::Result<()> {
+        for (index, row) in self.rows.iter().enumerate() {
+            let cells: Vec<String> = row.iter().map(|cell| cell.replace('|', "\\|")).collect();
+            writeln!(out, "| {} |", cells.join(" | "))?;
+            if index == 0 {
+                let align = |column| if column < self.numbers_from { "---|" } else { "---:|" };
+                writeln!(out, "|{}", (0..row.len()).map(align).collect::<String>())?;
             }
         }
         Ok(())

@@ -150,7 +150,7 @@ fn refusals_say_what_would_do_and_leave_with_status_2() {
         (vec!["run", "#v=1&preset=multi-tenant&replicas=many"], "replicas"),
         (vec!["run", "multi-tenant", "--record", "x.json"], "real model"),
         (vec!["run", &long], "no such preset"),
-        (vec!["list", "--format", "csv"], "table or json"),
+        (vec!["list", "--format", "csv"], "table, markdown or json"),
         (vec!["fly"], "unrecognized subcommand"),
         (vec!["run"], "EXPERIMENT"),
     ] {
@@ -269,4 +269,26 @@ fn cold_starts_are_told_stage_by_stage() {
     assert!(refused(&["coldstart", "--set", "startup.node_s=-1"], 2).contains("startup.node_s"));
     assert!(refused(&["coldstart", "--together", "0"], 2).contains("from 1 to 512"));
     assert!(text(&["list", "startups"]).contains("image_8b"));
+}
+
+/// The files that a run leaves behind, each as its readers want it; and tables in Markdown from every command that prints some.
+#[test]
+fn a_run_leaves_a_trace_metrics_and_methods() {
+    let file = |name: &str| scratch(name).to_str().unwrap().to_owned();
+    let (trace, metrics, methods) = (file("run.json"), file("run.prom"), file("methods.txt"));
+    let files = ["--perfetto", &trace, "--prometheus", &metrics, "--methods", &methods];
+    let args = ["run", "book-trace", "--format", "markdown"];
+    let tables = text(&[&args[..], &files[..]].concat());
+    assert!(tables.lines().any(|line| line.starts_with("| Round-robin |") && line.contains("| 23.5 % |")), "{tables}");
+    let read: Value = serde_json::from_str(&std::fs::read_to_string(trace).unwrap()).unwrap();
+    assert!(read["traceEvents"].as_array().unwrap().len() > 1000);
+    assert!(std::fs::read_to_string(metrics).unwrap().contains("vllm:time_to_first_token_seconds_bucket{"));
+    let methods = std::fs::read_to_string(methods).unwrap();
+    // The command in it is a command.
+    let address = methods.split('\'').nth(1).unwrap();
+    assert_eq!(text(&["run", address, "--format", "markdown"]), tables);
+    for args in [vec!["list", "policies"], vec!["coldstart"]] {
+        let listed = text(&[&args[..], &["--format", "markdown"][..]].concat());
+        assert!(listed.lines().any(|line| line.starts_with("|---|")), "{listed}");
+    }
 }

@@ -97,7 +97,7 @@ fn tables_are_read_by_their_columns() {
         (["--columns", "when=arrival"], "PART=COLUMN"),
         (["--trace-format", "parquet"], "burst_gpt"),
         (["--chart", "rate=x.svg"], "traffic_rate"),
-        (["--format", "csv"], "table or json"),
+        (["--format", "csv"], "table, markdown or json"),
     ] {
         let (status, message) = refused(&["inspect", &data("qwen.jsonl"), args[0], args[1]]);
         assert!(status == 2 && message.contains(part), "{message}");

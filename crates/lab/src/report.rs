@@ -6,7 +6,7 @@
 
 mod clients;
 pub(crate) mod findings;
-mod gateway;
+pub(crate) mod gateway;
 mod scaling;
 mod variant;
 pub(crate) mod verdict;

@@ -17,6 +17,7 @@ mod writing;
 use crate::devices::{Devices, Opened};
 use jobs::Job;
 use servelab_engine::{ExecuteError, Nanos};
+use servelab_lab::export::export;
 use servelab_lab::knee::KneePlan;
 use servelab_lab::session::byte_text;
 use servelab_lab::signals::signals;
@@ -197,6 +198,14 @@ impl<D: Devices> Desk<D> {
             ToWorker::Chart { run, chart } => {
                 if let Some(drawn) = self.open_run(run).and_then(|open| open.session.chart(&chart).ok()) {
                     say(FromWorker::Chart { run, chart: Box::new(drawn) });
+                }
+            }
+            ToWorker::Export { run, kind } => {
+                if let Some(open) = self.open_run(run) {
+                    match export(&open.session, kind) {
+                        Ok(file) => say(FromWorker::Export { run, kind, file: Box::new(file) }),
+                        Err(error) => say(failed(run, &error)),
+                    }
                 }
             }
             ToWorker::SweepCell { run, sweep, cell } => self.begin(run, Job::cell(run, *sweep, cell), say),
