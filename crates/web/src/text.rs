@@ -8,6 +8,7 @@ macro_rules! texts {
 mod clients;
 mod cold;
 mod embed;
+mod exports;
 mod gateway;
 mod results;
 mod scaling;
@@ -19,6 +20,7 @@ mod write;
 pub(crate) use clients::*;
 pub(crate) use cold::*;
 pub(crate) use embed::*;
+pub(crate) use exports::*;
 pub(crate) use gateway::*;
 pub(crate) use results::*;
 pub(crate) use scaling::*;

@@ -7,10 +7,6 @@ use servelab_spec::protocol::DeviceReport;
 use servelab_spec::report::{PairedTtft, Prediction, RequestCounts};
 
 /// A button that offers a policy as its project's configuration.
-pub(crate) fn configuration_button(project: &str, label: &str) -> String {
-    format!("{project}: {label}")
-}
-
 pub(crate) fn configuration_title(label: &str, project: &str) -> String {
     format!("{label} as {project} names its settings. Illustrative: check it against your version.")
 }
