@@ -9,10 +9,25 @@ use serde_json::Value;
 
 /// Of a spec, whole or in part: what is left out has its default.
 pub fn of_spec() -> Value {
-    schema_for!(Spec).to_value()
+    plain(schema_for!(Spec).to_value())
 }
 
 /// Of a report.
 pub fn of_report() -> Value {
-    schema_for!(Report).to_value()
+    plain(schema_for!(Report).to_value())
+}
+
+/// Descriptions are the types' documentation: links of it lead nowhere here.
+fn plain(mut schema: Value) -> Value {
+    match &mut schema {
+        Value::Object(fields) => {
+            if let Some(Value::String(text)) = fields.get_mut("description") {
+                *text = text.replace("[`crate::", "`").replace("[`", "`").replace("`]", "`");
+            }
+            fields.values_mut().for_each(|field| *field = plain(field.take()));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| *item = plain(item.take())),
+        _ => {}
+    }
+    schema
 }
