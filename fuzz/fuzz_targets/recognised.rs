@@ -1,13 +1,15 @@
-//! Any bytes, in pieces, read as whatever they look like.
+//! Any bytes, in pieces, read as whatever they look like, and played.
 #![no_main]
 
+#[path = "../../crates/workload/tests/common/reads.rs"]
+mod reads;
+
 use libfuzzer_sys::fuzz_target;
-use servelab_workload::trace::{ReadOptions, Reader};
+use servelab_workload::trace::ReadOptions;
 
 fuzz_target!(|bytes: &[u8]| {
-    let mut reader = Reader::new(ReadOptions::default());
     let piece = bytes.first().map_or(1, |&byte| usize::from(byte) + 1);
-    if bytes.chunks(piece).try_for_each(|piece| reader.push(piece)).is_ok() {
-        let _ = reader.finish();
+    if let Ok(reading) = reads::read(bytes, piece, ReadOptions::default()) {
+        reads::play(reading.trace);
     }
 });

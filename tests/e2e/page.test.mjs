@@ -208,12 +208,13 @@ pageTest("charts are drawn, read by keyboard and zoomed", { path: book, reducedM
   );
 });
 
-pageTest("the report leaves as JSON and CSV", { path: book }, async ({ page }) => {
+pageTest("a run leaves as numbers, tables, a paragraph, a trace and metrics", { path: book }, async ({ page }) => {
   await ended(page);
   const saved = async (id) => {
     const [download] = await Promise.all([page.waitForEvent("download"), page.getByTestId(id).click()]);
     return readFileSync(await download.path(), "utf8");
   };
+  await page.getByTestId("exports").locator("summary").click();
   const report = JSON.parse(await saved("export-json"));
   assert.equal(report.policies[0].reuse.hit_tokens, 2464);
   assert.equal(report.spec.preset, "book-trace");
@@ -221,6 +222,23 @@ pageTest("the report leaves as JSON and CSV", { path: book }, async ({ page }) =
   // A row for each policy, and under it one for each of the six tenants.
   assert.equal(csv.length, 1 + report.policies.length * 7);
   assert.match(csv[0], /reuse\.hit_tokens/);
+  const trace = JSON.parse(await saved("export-perfetto"));
+  const flows = (phase) => trace.traceEvents.filter((event) => event.ph === phase).length;
+  // A flow for each request of each policy.
+  const requests = report.policies.reduce((sum, policy) => sum + policy.requests.total, 0);
+  assert.deepEqual([flows("s"), flows("f")], [requests, requests]);
+  assert.match(await saved("export-prometheus"), /^vllm:time_to_first_token_seconds_bucket\{policy="/m);
+  assert.match(await saved("export-markdown"), /\| 23\.5 % \|/);
+  await page.getByTestId("export-methods").click();
+  const said = await page.getByTestId("methods").textContent();
+  assert.match(said, /servelab run '#v=1&preset=book-trace'/);
+  await page.getByTestId("methods-copy").click();
+  await page.getByTestId("methods-copy").getByText("Copied").waitFor();
+  assert.equal(await page.evaluate(() => navigator.clipboard.readText()), said);
+  await shotsOf(page, "exports", { of: page.getByTestId("exports") });
+  // What describes the files lies beside the page.
+  const schema = await page.evaluate(async () => (await fetch("schema/report.json")).json());
+  assert.deepEqual(Object.keys(report).filter((field) => !(field in schema.properties)), []);
 });
 
 pageTest("nothing is wider than a phone of 320 pixels", { path: book, size: "phone" }, async ({ page }) => {

@@ -32,6 +32,7 @@ pageTest("two controllers on the same day: late users, cost, and the way to reli
   await shotsOf(page, "scaling", { fullPage: true });
   // The last picture was a phone's.
   assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 360, "nothing makes the page wider than a phone");
+  await page.getByTestId("exports").locator("summary").click();
   const [download] = await Promise.all([page.waitForEvent("download"), page.getByTestId("export-configuration").last().click()]);
   assert.match(download.suggestedFilename(), /\.ya?ml$/);
 });

@@ -45,6 +45,7 @@ async function alone(context, fragment) {
   const page = await context.newPage();
   await page.goto(new URL(fragment, base).href);
   await endedWell(page);
+  await page.getByTestId("exports").locator("summary").click();
   const report = JSON.parse(await saved(page, "export-json"));
   await page.close();
   return report;

@@ -35,6 +35,26 @@ pub(crate) enum Command {
     List(ListArgs),
     /// Print everything that can be chosen, as JSON.
     Catalog,
+    /// Print the JSON Schema of a spec or a report.
+    Schema(SchemaArgs),
+}
+
+impl Args {
+    /// How results are to be printed, where that was said.
+    pub(crate) fn format(&self) -> Option<Format> {
+        match &self.command {
+            Command::Run(args) => Some(args.print.format),
+            Command::Replay(args) => Some(args.run.format),
+            Command::Inspect(args) => Some(args.format),
+            Command::List(args) => Some(args.format),
+            Command::Sweep(args) => args.spread.into.format,
+            Command::Knee(args) => args.spread.into.format,
+            Command::Merge(args) => args.into.format,
+            Command::Coldstart(args) => args.into.format,
+            Command::Signals(args) => args.into.format,
+            Command::Write(_) | Command::Catalog | Command::Schema(_) => None,
+        }
+    }
 }
 
 /// Which experiment, and what is changed in it.
@@ -249,6 +269,15 @@ pub(crate) struct Print {
     /// Keep the record of a run with the real model in a file.
     #[arg(long, value_name = "FILE.json")]
     pub(crate) record: Option<PathBuf>,
+    /// Write the run as a trace for Perfetto (ui.perfetto.dev) or Chrome into a file: replicas, steps, requests as flows.
+    #[arg(long, value_name = "FILE.json")]
+    pub(crate) perfetto: Option<PathBuf>,
+    /// Write the run's metrics under vLLM's names into a file, as Prometheus reads them.
+    #[arg(long, value_name = "FILE.prom")]
+    pub(crate) prometheus: Option<PathBuf>,
+    /// Write a paragraph into a file that states what was run and how to repeat it.
+    #[arg(long, value_name = "FILE.txt")]
+    pub(crate) methods: Option<PathBuf>,
 }
 
 // Without the model nobody reads them, but they are accepted and told of.
@@ -297,6 +326,21 @@ pub(crate) struct ListArgs {
     pub(crate) format: Format,
 }
 
+#[derive(ClapArgs)]
+pub(crate) struct SchemaArgs {
+    /// Of what.
+    #[arg(value_enum)]
+    pub(crate) of: Schema,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Schema {
+    /// What is run.
+    Spec,
+    /// What comes of it.
+    Report,
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Listed {
     /// Autoscalers and their parameters.
@@ -323,6 +367,8 @@ pub(crate) enum Listed {
 pub(crate) enum Format {
     /// For people.
     Table,
+    /// For a text: pipe tables.
+    Markdown,
     /// Everything, with field names that stay.
     Json,
     /// A row per policy and per tenant.

@@ -34,8 +34,8 @@ pub(crate) fn coldstart(args: &ColdstartArgs, out: &mut impl Write) -> Result<()
     let format = target.format;
     target.fill(out, |text| match format {
         Format::Json => write_json(&answer, text),
-        Format::Csv => Err(Failure::Request("--format csv: a cold start comes as table or json".into())),
-        Format::Table => {
+        Format::Csv => Err(Failure::Request("--format csv: a cold start comes as table, markdown or json".into())),
+        Format::Table | Format::Markdown => {
             writeln!(text, "{}\n{}\n", info.label, info.source)?;
             summary(&answer, args.together, text)
         }

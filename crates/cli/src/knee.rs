@@ -42,13 +42,14 @@ pub(crate) fn write(report: &KneeReport, target: Target, out: &mut impl Write) -
     target.fill(out, |text| match format {
         Format::Json => write_json(report, text),
         Format::Csv => Ok(write!(text, "{}", knee_csv(report))?),
-        Format::Table => summary(report, text),
+        Format::Table | Format::Markdown => summary(report, text),
     })
 }
 
 fn summary(report: &KneeReport, out: &mut Vec<u8>) -> Result<(), Failure> {
     let (spec, seeds) = (&report.knee.spec, report.knee.seeds);
-    writeln!(out, "{}: {} replicas, {seeds} seeds from {}", spec.preset, spec.replicas, spec.seed)?;
+    let (replicas, of_seeds) = (words::many(spec.replicas.into(), "replica"), words::many(seeds.into(), "seed"));
+    writeln!(out, "{}: {replicas}, {of_seeds} from {}", spec.preset, spec.seed)?;
     writeln!(out, "{}\n", report.definition)?;
     let mut table =
         Table::new(&["policy", "knee, requests/s per replica", "whole fleet", "− first policy's", "searches"]);

@@ -27,7 +27,7 @@ pub(crate) fn list(args: &ListArgs, out: &mut impl Write) -> Result<(), Failure>
     ];
     let wanted = args.what.map_or(all.to_vec(), |what| vec![what]);
     match args.format {
-        Format::Csv => Err(Failure::Request("--format csv: lists come as table or json".into())),
+        Format::Csv => Err(Failure::Request("--format csv: lists come as table, markdown or json".into())),
         Format::Json => {
             let catalog = lab_catalog();
             match args.what {
@@ -43,7 +43,7 @@ pub(crate) fn list(args: &ListArgs, out: &mut impl Write) -> Result<(), Failure>
                 Some(Listed::Script) => write_json(&catalog.script, out),
             }
         }
-        Format::Table => {
+        Format::Table | Format::Markdown => {
             for (index, what) in wanted.into_iter().enumerate() {
                 if index > 0 {
                     writeln!(out)?;

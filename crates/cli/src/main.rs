@@ -70,7 +70,11 @@ pub(crate) fn failed(error: servelab_lab::RunError) -> Failure {
 
 fn main() -> ExitCode {
     let mut out = io::stdout().lock();
-    let outcome = match Args::parse().command {
+    let args = Args::parse();
+    if matches!(args.format(), Some(args::Format::Markdown)) {
+        table::in_markdown();
+    }
+    let outcome = match args.command {
         Command::Run(args) => run::run(&args, &mut out),
         Command::Sweep(args) => sweep::sweep(&args, &mut out),
         Command::Merge(args) => merge::merge(&args, &mut out),
@@ -82,6 +86,13 @@ fn main() -> ExitCode {
         Command::Replay(args) => trace::replay(&args, &mut out),
         Command::List(args) => list::list(&args, &mut out),
         Command::Catalog => list::catalog(&mut out),
+        Command::Schema(args) => run::write_json(
+            &match args.of {
+                args::Schema::Spec => servelab_spec::schema::of_spec(),
+                args::Schema::Report => servelab_spec::schema::of_report(),
+            },
+            &mut out,
+        ),
     };
     match outcome.and_then(|()| Ok(out.flush()?)) {
         Ok(()) | Err(Failure::Silence) => ExitCode::SUCCESS,

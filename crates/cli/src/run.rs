@@ -3,11 +3,11 @@
 use crate::args::{Format, Print, RunArgs};
 use crate::output::Output;
 use crate::{Failure, failed, model, source, summary};
-use servelab_lab::{Session, chart};
+use servelab_lab::{Session, chart, export};
 use servelab_spec::Spec;
 use servelab_spec::csv::report_csv;
 use servelab_spec::experiment::ExecutionMode;
-use servelab_spec::protocol::ChartRequest;
+use servelab_spec::protocol::{ChartRequest, ExportKind};
 use std::io::Write;
 use std::path::Path;
 
@@ -27,6 +27,15 @@ pub(crate) fn run_spec(spec: Spec, args: &Print, out: &mut impl Write) -> Result
         .map(|(request, file)| Ok((request, Output::open(Path::new(file))?)))
         .collect::<Result<Vec<_>, Failure>>()?;
     let record = args.record.as_deref().map(Output::open).transpose()?;
+    let exports = [
+        (&args.perfetto, ExportKind::Perfetto),
+        (&args.prometheus, ExportKind::Prometheus),
+        (&args.methods, ExportKind::Methods),
+    ];
+    let exports = (exports.into_iter())
+        .filter_map(|(file, kind)| Some((Output::open(file.as_deref()?), kind)))
+        .map(|(file, kind)| Ok((file?, kind)))
+        .collect::<Result<Vec<_>, Failure>>()?;
     let mut session = Session::new(spec).map_err(failed)?;
     if session.is_live() {
         model::run(&mut session)?;
@@ -39,11 +48,15 @@ pub(crate) fn run_spec(spec: Spec, args: &Print, out: &mut impl Write) -> Result
         Format::Table => summary::write(&report, out)?,
         Format::Json => write_json(&report, out)?,
         Format::Csv => write!(out, "{}", report_csv(&report))?,
+        Format::Markdown => write!(out, "{}", export::markdown::tables(&report))?,
     }
     out.flush()?;
     for (request, file) in charts {
         let chart = session.chart(&request).map_err(|error| Failure::Request(error.to_string()))?;
         file.write(&chart.svg)?;
+    }
+    for (file, kind) in exports {
+        file.write(&export::export(&session, kind).map_err(failed)?.text)?;
     }
     if let (Some(file), Some(recording)) = (record, session.recording()) {
         let text = serde_json::to_string(&recording).map_err(|error| Failure::Run(error.to_string()))?;

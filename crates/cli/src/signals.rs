@@ -17,8 +17,8 @@ pub(crate) fn command(args: &SignalsArgs, out: &mut impl Write) -> Result<(), Fa
     let format = target.format;
     target.fill(out, |text| match format {
         Format::Json => write_json(&report, text),
-        Format::Csv => Err(Failure::Request("--format csv: signals come as table or json".into())),
-        Format::Table => summary(&report, text),
+        Format::Csv => Err(Failure::Request("--format csv: signals come as table, markdown or json".into())),
+        Format::Table | Format::Markdown => summary(&report, text),
     })
 }
 

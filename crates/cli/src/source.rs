@@ -43,7 +43,8 @@ pub(crate) fn set(mut spec: Spec, changes: &[String]) -> Result<Spec, Failure> {
         let Some((key, value)) = change.split_once('=') else {
             return Err(Failure::Request(format!("--set {change}: accepted is KEY=VALUE, as in workload.rate=12")));
         };
-        spec = patch::set(&spec, key.trim(), value).map_err(|error| Failure::Request(error.to_string()))?;
+        let (key, value) = (key.trim(), catalog::numbered(&spec, key.trim(), value));
+        spec = patch::set(&spec, key, &value).map_err(|error| Failure::Request(error.to_string()))?;
     }
     Ok(spec)
 }

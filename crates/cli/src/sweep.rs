@@ -110,7 +110,7 @@ pub(crate) fn write(report: &SweepReport, target: Target, out: &mut impl Write) 
     target.fill(out, |text| match format {
         Format::Json => write_json(report, text),
         Format::Csv => Ok(write!(text, "{}", sweep_csv(report))?),
-        Format::Table => summary(report, text),
+        Format::Table | Format::Markdown => summary(report, text),
     })
 }
 
@@ -137,12 +137,12 @@ fn summary(report: &SweepReport, out: &mut Vec<u8>) -> Result<(), Failure> {
     let (sweep, cells) = (&report.sweep, report.cells.len());
     writeln!(
         out,
-        "{}: {} points, {} seeds from {}; {cells} of {} runs",
+        "{}: {}, {} from {}; {cells} of {}",
         sweep.spec.preset,
-        report.points.len(),
-        sweep.seeds,
+        words::many(report.points.len() as u64, "point"),
+        words::many(sweep.seeds.into(), "seed"),
         sweep.spec.seed,
-        report.cells_total
+        words::many(report.cells_total.into(), "run")
     )?;
     let versus = report.policies.len() > 1;
     let mut head: Vec<&str> = sweep.axes.iter().map(|axis| axis.key.as_str()).collect();

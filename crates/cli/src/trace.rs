@@ -115,7 +115,7 @@ pub(crate) fn inspect(args: &InspectArgs, out: &mut impl Write) -> Result<(), Fa
     let reading = read(&args.file, &args.read)?;
     let (trace, traffic) = analysed(&reading)?;
     match args.format {
-        Format::Table => summary(&reading, &traffic, out)?,
+        Format::Table | Format::Markdown => summary(&reading, &traffic, out)?,
         Format::Json => {
             let inspection = Inspection {
                 findings: findings(&traffic),
@@ -131,7 +131,9 @@ pub(crate) fn inspect(args: &InspectArgs, out: &mut impl Write) -> Result<(), Fa
             out.flush()?;
             return draw(charts, &trace, &inspection.traffic);
         }
-        Format::Csv => return Err(Failure::Request("--format csv: an inspection comes as table or json".into())),
+        Format::Csv => {
+            return Err(Failure::Request("--format csv: an inspection comes as table, markdown or json".into()));
+        }
     }
     out.flush()?;
     draw(charts, &trace, &traffic)
@@ -220,7 +222,8 @@ pub(crate) fn replay(args: &ReplayArgs, out: &mut impl Write) -> Result<(), Fail
     spec.seed = args.seed.unwrap_or(spec.seed);
     if matches!(args.run.format, Format::Table) {
         let said = format!("{} requests of {}", count(traffic.requests), reading.trace.format().label());
-        writeln!(out, "{said} on {} replicas ({})", spec.replicas, spec.execution.cost)?;
+        let replicas = servelab_lab::words::many(spec.replicas.into(), "replica");
+        writeln!(out, "{said} on {replicas} ({})", spec.execution.cost)?;
         write_remarks(&reading, out)?;
         writeln!(out)?;
     }

@@ -86,9 +86,10 @@ mod real {
         }
         let totals = &written.totals;
         let speed = totals.tokens_per_s.map_or("?".into(), |speed| format!("{speed:.0}"));
+        let time = totals.prefill_time_share.map_or("?".into(), |share| format!("{:.0}", 100.0 * share));
         writeln!(
             out,
-            "— {} tokens written in {} steps, {speed} tokens/s; {:.0} % of the tokens computed were prefill\n",
+            "— {} tokens written in {} steps, {speed} tokens/s; prefill took {time} % of the time and was {:.0} % of the tokens\n",
             totals.output_tokens,
             totals.steps,
             100.0 * totals.prefill_share

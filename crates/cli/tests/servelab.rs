@@ -93,6 +93,60 @@ fn what_has_no_value_is_a_dash_and_refusals_have_a_column() {
     assert_eq!(cell(&text(&["run", "book-trace"]), "Round-robin", "refused"), None);
 }
 
+/// The row of `table` that starts with `label`, below the head that starts with `head`.
+fn under<'a>(table: &'a str, head: &str, label: &str) -> Vec<&'a str> {
+    let rows = table.lines().skip_while(|line| !line.starts_with(head)).skip(2);
+    let row = rows.take_while(|line| !line.is_empty()).find(|line| line.starts_with(label));
+    row.unwrap_or_default().split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect()
+}
+
+#[test]
+fn a_storm_has_tables_of_clients_and_of_where_the_capacity_went() {
+    let table = text(&["run", "retry-storm"]);
+    let (tables, _) = table.split_once("\nRefused were ").unwrap();
+    assert!(tables.lines().all(|line| line.chars().count() <= 120), "{tables}");
+    assert!(table.starts_with("retry-storm, seed 7: 3000 requests of 1 tenant at 60/s on 1 replica; "), "{table}");
+    let report: Value = serde_json::from_str(&text(&["run", "retry-storm", "--format", "json"])).unwrap();
+    for policy in report["policies"].as_array().unwrap() {
+        let (label, of) = (policy["label"].as_str().unwrap(), &policy["clients"]);
+        let label: String = label.chars().take(24).collect();
+        let clients = under(&table, "clients ", &label);
+        let number = |value: &Value| value.as_u64().unwrap().to_string();
+        let in_time = policy["ttft_s"]["n"].as_u64().unwrap() - policy["goodput"]["ttft_misses"].as_u64().unwrap();
+        assert_eq!(clients[1], format!("{:.2}", of["amplification"].as_f64().unwrap()), "{table}");
+        assert_eq!(clients[2..5], [in_time.to_string(), number(&of["gave_up"]), number(&of["waiting"])], "{table}");
+        let refused: u64 = (policy["refusals"].as_array().unwrap().iter())
+            .filter(|refusal| refusal["code"] == 503)
+            .map(|refusal| refusal["attempts"].as_u64().unwrap())
+            .sum();
+        assert!(clients.contains(&refused.to_string().as_str()), "{refused}: {table}");
+        let capacity = under(&table, "capacity ", &label);
+        assert_eq!(capacity.len(), 9, "{table}");
+        assert!(capacity[3..].iter().all(|share| share.ends_with(" %")), "{table}");
+    }
+    assert!(table.contains("the replica's queue is full"), "{table}");
+}
+
+#[test]
+fn gateways_and_classes_have_rows() {
+    let table = text(&["run", "batch-beside-interactive", "--set", "workload.requests=300"]);
+    let (people, held) =
+        (under(&table, "classes ", "Least outstanding"), under(&table, "gateway ", "Least outstanding"));
+    assert_eq!((people[1], held.len()), ("interactive", 5), "{table}");
+    let of_clients = text(&["run", "retry-storm", "--set", "clients.on=off"]);
+    assert!(!of_clients.contains("\nclients ") && of_clients.contains("Least outstanding"), "{of_clients}");
+}
+
+#[test]
+fn options_are_typed_by_name_and_faults_named_as_typed() {
+    let run =
+        |list: &str| vec!["run".to_owned(), "retry-storm".into(), "--set".into(), format!("clients.policies={list}")];
+    let table = text(&run("openai_sdk(jitter=full,attempts=5)").iter().map(String::as_str).collect::<Vec<_>>());
+    assert!(table.contains("OpenAI SDK (attempts 5, jitter"), "{table}");
+    let said = refused(&run("openai_sdk,nobody").iter().map(String::as_str).collect::<Vec<_>>(), 2);
+    assert!(said.contains("clients.policies.1") && said.contains("full_jitter"), "{said}");
+}
+
 #[test]
 fn charts_are_written() {
     let file = scratch("ttft.svg");
@@ -150,7 +204,7 @@ fn refusals_say_what_would_do_and_leave_with_status_2() {
         (vec!["run", "#v=1&preset=multi-tenant&replicas=many"], "replicas"),
         (vec!["run", "multi-tenant", "--record", "x.json"], "real model"),
         (vec!["run", &long], "no such preset"),
-        (vec!["list", "--format", "csv"], "table or json"),
+        (vec!["list", "--format", "csv"], "table, markdown or json"),
         (vec!["fly"], "unrecognized subcommand"),
         (vec!["run"], "EXPERIMENT"),
     ] {
@@ -269,4 +323,26 @@ fn cold_starts_are_told_stage_by_stage() {
     assert!(refused(&["coldstart", "--set", "startup.node_s=-1"], 2).contains("startup.node_s"));
     assert!(refused(&["coldstart", "--together", "0"], 2).contains("from 1 to 512"));
     assert!(text(&["list", "startups"]).contains("image_8b"));
+}
+
+/// The files that a run leaves behind, each as its readers want it; and tables in Markdown from every command that prints some.
+#[test]
+fn a_run_leaves_a_trace_metrics_and_methods() {
+    let file = |name: &str| scratch(name).to_str().unwrap().to_owned();
+    let (trace, metrics, methods) = (file("run.json"), file("run.prom"), file("methods.txt"));
+    let files = ["--perfetto", &trace, "--prometheus", &metrics, "--methods", &methods];
+    let args = ["run", "book-trace", "--format", "markdown"];
+    let tables = text(&[&args[..], &files[..]].concat());
+    assert!(tables.lines().any(|line| line.starts_with("| Round-robin |") && line.contains("| 23.5 % |")), "{tables}");
+    let read: Value = serde_json::from_str(&std::fs::read_to_string(trace).unwrap()).unwrap();
+    assert!(read["traceEvents"].as_array().unwrap().len() > 1000);
+    assert!(std::fs::read_to_string(metrics).unwrap().contains("vllm:time_to_first_token_seconds_bucket{"));
+    let methods = std::fs::read_to_string(methods).unwrap();
+    // The command in it is a command.
+    let address = methods.split('\'').nth(1).unwrap();
+    assert_eq!(text(&["run", address, "--format", "markdown"]), tables);
+    for args in [vec!["list", "policies"], vec!["coldstart"]] {
+        let listed = text(&[&args[..], &["--format", "markdown"][..]].concat());
+        assert!(listed.lines().any(|line| line.starts_with("|---|")), "{listed}");
+    }
 }

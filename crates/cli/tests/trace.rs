@@ -97,11 +97,38 @@ fn tables_are_read_by_their_columns() {
         (["--columns", "when=arrival"], "PART=COLUMN"),
         (["--trace-format", "parquet"], "burst_gpt"),
         (["--chart", "rate=x.svg"], "traffic_rate"),
-        (["--format", "csv"], "table or json"),
+        (["--format", "csv"], "table, markdown or json"),
     ] {
         let (status, message) = refused(&["inspect", &data("qwen.jsonl"), args[0], args[1]]);
         assert!(status == 2 && message.contains(part), "{message}");
     }
     let (status, message) = refused(&["inspect", &data("no such file")]);
     assert!(status == 1 && message.contains("no such file"), "{message}");
+}
+
+/// A recorded file as a workload of the search for the knee: played faster, stated in requests/s and per replica, or refused where it is too short.
+#[test]
+fn a_trace_has_a_knee() {
+    let file = scratch("knee.csv");
+    let rows: String = (0..300).map(|at| format!("{},{},20\n", at * 7 + at * at % 5, 200 + at * 37 % 400)).collect();
+    std::fs::write(&file, format!("ts,prompt_tokens,output_tokens\n{rows}")).unwrap();
+    let search = |more: &[&'static str]| {
+        let file = file.to_str().unwrap();
+        let fleet = ["replicas=2", "policies=round_robin", "slo.ttft_s=0.05", "slo.itl_s=0.02"];
+        let sets = fleet.into_iter().flat_map(|set| ["--set", set]);
+        let args: Vec<&str> = ["knee", "datacenter", "--trace", file, "--seeds", "1"].into_iter().chain(sets).collect();
+        [&args[..], more].concat()
+    };
+    let said_json = |args: &[&str]| serde_json::from_str::<serde_json::Value>(&said(args)).unwrap();
+    let report = said_json(&search(&["--format", "json"]));
+    let knee = |of: &str| report["policies"][0][of]["mean"].as_f64().unwrap();
+    assert_eq!(knee("per_s"), 2.0 * knee("per_replica_per_s"));
+    assert_eq!(report["trials"][0]["probes"][0]["requests"], 300);
+    let table = said(&search(&[]));
+    assert!(table.contains("requests/s per replica") && table.contains("played at another speed"), "{table}");
+    // Whatever speed it had: only the rate counts.
+    let faster = said_json(&search(&["--format", "json", "--set", "workload.speed=50"]));
+    assert_eq!(faster["policies"][0]["per_s"], report["policies"][0]["per_s"]);
+    let (status, message) = refused(&["knee", "datacenter", "--trace", &data("burst8.csv")]);
+    assert!(status == 2 && message.contains("too short for a knee"), "{message}");
 }

@@ -2,8 +2,9 @@
 #![allow(clippy::disallowed_methods, clippy::print_stdout, missing_docs)]
 
 use servelab_engine::{CostModel, EngineConfig, Nanos};
+use servelab_fleet::store::StoreConfig;
 use servelab_fleet::{Fleet, FleetConfig, Poll};
-use servelab_spec::experiment::{Coefficients, EngineSpec, MultiTenantSpec, PolicySpec, WorkloadSpec};
+use servelab_spec::experiment::{Coefficients, EngineSpec, FetchRule, MultiTenantSpec, PolicySpec, WorkloadSpec};
 use servelab_workload::Source;
 use std::error::Error;
 use std::time::Instant;
@@ -18,9 +19,20 @@ fn main() -> Result<(), Box<dyn Error>> {
         decode_sequence_us: 900.0,
         decode_context_us: 1.5,
     });
+    // A store that holds every prompt, behind links of 10 Gbit/s.
+    let shared = StoreConfig {
+        blocks: 1 << 20,
+        latency: Nanos(1_000_000),
+        link_bytes_per_s: 1_250_000_000,
+        total_bytes_per_s: 0,
+        token_bytes: 3072,
+        fetch: FetchRule::Cheaper,
+    };
     for (replicas, output) in [(4, 32), (64, 32), (4, 512), (64, 512)] {
-        for name in ["round_robin", "least_tokens", "prefix_affinity"] {
-            if only.as_ref().is_some_and(|only| *only != format!("{replicas}/{output}/{name}")) {
+        let policies = ["round_robin", "least_tokens", "prefix_affinity"].map(|name| (name, None));
+        for (name, store) in policies.into_iter().chain([("least_tokens", Some(shared))]) {
+            let title = if store.is_some() { format!("{name}, shared store") } else { name.to_owned() };
+            if only.as_ref().is_some_and(|only| *only != format!("{replicas}/{output}/{title}")) {
                 continue;
             }
             for max_repeat in [1, 1 << 20] {
@@ -36,7 +48,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 let rate = 0.7 * f64::from(replicas) / per_request_s;
                 let source = Source::new(&WorkloadSpec::MultiTenant(sizes), 1, 16, rate)?;
                 let engine = EngineConfig::from_spec(&EngineSpec::default(), false);
-                let config = FleetConfig { max_repeat, ..FleetConfig::priced(replicas, engine, cost) };
+                let config = FleetConfig { max_repeat, store, ..FleetConfig::priced(replicas, engine, cost) };
                 let mut fleet = Fleet::new(config, source, &PolicySpec::named(name))?;
                 let start = Instant::now();
                 let mut ended = 0u64;
@@ -50,7 +62,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                     .replica_stats()
                     .fold((0, 0), |(hit, all), stats| (hit + stats.hit_tokens, all + stats.prompt_tokens));
                 println!(
-                    "fleet, priced, {replicas} replicas, output {output}, {name}, {}\t{:.0}\trequests/s\t{:.0} steps/s, reuse {:.3}",
+                    "fleet, priced, {replicas} replicas, output {output}, {title}, {}\t{:.0}\trequests/s\t{:.0} steps/s, reuse {:.3}",
                     if max_repeat == 1 { "single steps" } else { "runs of equal steps" },
                     ended as f64 / seconds,
                     steps as f64 / seconds,

@@ -31,6 +31,7 @@ mod scaler;
 mod signals;
 mod slab;
 mod spares;
+mod tape;
 mod timers;
 mod tournament;
 
@@ -39,12 +40,13 @@ pub use check::Violation;
 pub use decisions::DecisionRecord;
 pub use flow::{Flow, FlowBin};
 pub use saved::FleetState;
+pub use tape::{AttemptHeard, Condition, ConditionHeard, Ending, Gauges, GaugesHeard, Heard, StepHeard};
 
 use crate::clients::crowd::Clients;
 use crate::config::FleetConfig;
 use crate::error::FleetError;
 use crate::gateway::Gateway;
-use crate::record::{Counts, Fates, RefusalCount, RequestRecord, Work};
+use crate::record::{Counts, Fates, FirstSight, RefusalCount, RequestRecord, Work};
 use crate::replica::{Model, Replica};
 use crate::routing::PolicyFault;
 use crate::scaling::Controller;
@@ -121,6 +123,8 @@ pub struct Fleet {
     scratch: dispatch::Scratch,
     /// The request whose decision is to be explained.
     explain: Option<u32>,
+    /// What is told to whoever listens.
+    tape: Option<Box<tape::Tape>>,
     unchecked: u32,
 }
 
@@ -152,6 +156,8 @@ pub(crate) struct Core {
     clients: Clients,
     fates: Fates,
     work: Work,
+    #[serde(default)]
+    first_sight: FirstSight,
     flow: Flow,
     /// Faults of telemetry under way.
     stale: u32,
@@ -225,6 +231,7 @@ impl Fleet {
             clients: Clients::new(config.clients.crowd(), config.seed),
             fates: Fates::default(),
             work: Work::default(),
+            first_sight: FirstSight::default(),
             flow: Flow::default(),
             stale: 0,
             fresh_from: Nanos::ZERO,
@@ -277,6 +284,7 @@ impl Fleet {
             filled: Vec::new(),
             scratch,
             explain: None,
+            tape: None,
             unchecked: 0,
         };
         (0..n).for_each(|index| fleet.refresh(index));

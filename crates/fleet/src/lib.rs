@@ -64,5 +64,5 @@ pub mod telemetry;
 pub use config::{FleetConfig, ReplicaConfig};
 pub use error::{FleetError, RestoreError};
 pub use fleet::{Fleet, FleetState, Poll};
-pub use record::{Counts, Fates, Outcome, Refusal, ReplicaStats, RequestRecord, Work};
+pub use record::{Counts, Fates, FirstSight, Outcome, Refusal, ReplicaStats, RequestRecord, Work};
 pub use routing::{Policy, PolicyFault, registry};

@@ -264,6 +264,17 @@ impl Counts {
     }
 }
 
+/// Prompt tokens of requests that a replica has admitted, each request counted once, whatever was tried again: at the first admission of the first of its
+/// attempts. What a retry finds of its own earlier attempt is no reuse, and would be more than any cache could give.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FirstSight {
+    /// Prompt tokens.
+    pub prompt_tokens: u64,
+    /// Of those, found in the cache.
+    pub hit_tokens: u64,
+}
+
 /// Time that replicas have spent on attempts that have ended, by what came of it. Of an engine it is what an attempt's own tokens cost, and what a
 /// step costs whatever is in it is nobody's; of a server and of a replica in ticks it is the whole time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -281,6 +281,35 @@ pub(crate) struct Ailments {
     pub(crate) frozen_at: Nanos,
     /// The network between it and the routers is split.
     pub(crate) split: u32,
+    /// When it was last found neither down nor still, and became so.
+    #[serde(default)]
+    pub(crate) away_from: Nanos,
+    /// For how long it was down or stood still before that, while it existed.
+    #[serde(default)]
+    pub(crate) away_before: Nanos,
+}
+
+impl Ailments {
+    fn is_away(&self) -> bool {
+        self.down > 0 || self.frozen > 0
+    }
+
+    /// `change` is made to what ails it at `now`.
+    pub(crate) fn change(&mut self, now: Nanos, change: impl FnOnce(&mut Ailments)) {
+        let before = self.is_away();
+        change(self);
+        match (before, self.is_away()) {
+            (false, true) => self.away_from = now,
+            (true, false) => self.away_before += now.since(self.away_from),
+            _ => {}
+        }
+    }
+
+    /// For how long it has been down or stood still by `now`.
+    pub(crate) fn away(&self, now: Nanos) -> Nanos {
+        let present = if self.is_away() { now.since(self.away_from) } else { Nanos::ZERO };
+        self.away_before + present
+    }
 }
 
 impl Replica {

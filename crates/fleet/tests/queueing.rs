@@ -209,7 +209,7 @@ fn recursion(c: u32, service: Service, rho: f64, batches: usize, size: usize) ->
 /// 200 batches each; their sizes are some hundred times what the queue remembers, 1/(1 − √ρ)² service times.
 #[test]
 fn the_recursion_has_erlang_cs_mean_waits() {
-    for (c, rho, size) in [(1, 0.7, 40_000), (4, 0.7, 125_000), (8, 0.7, 250_000)] {
+    for (c, rho, size) in [(1, 0.7, 40_000), (2, 0.7, 70_000), (4, 0.7, 125_000), (8, 0.7, 250_000)] {
         let interval = recursion(c, Service::Exponential, rho, 200, size);
         interval.agrees(&format!("M/M/{c} at {rho}"), erlang_c_wait(c, rho), 0.0);
     }
@@ -219,8 +219,12 @@ fn the_recursion_has_erlang_cs_mean_waits() {
 
 /// With random routing each replica is an M/M/1, so this is also its wait at 0.9 under that policy.
 #[test]
-fn the_recursion_has_erlang_cs_mean_wait_under_heavy_load() {
-    recursion(1, Service::Exponential, 0.9, 200, 360_000).agrees("M/M/1 at 0.9", erlang_c_wait(1, 0.9), 0.0);
+fn the_recursion_has_erlang_cs_mean_waits_under_heavy_load() {
+    for (c, size) in [(1, 360_000), (2, 500_000)] {
+        let interval = recursion(c, Service::Exponential, 0.9, 200, size);
+        interval.agrees(&format!("M/M/{c} at 0.9"), erlang_c_wait(c, 0.9), 0.0);
+    }
+    recursion(1, Service::Deterministic, 0.9, 200, 250_000).agrees("M/D/1 at 0.9", 4.5, 0.0);
 }
 
 /// Mean sojourn (wait and service) in service times under `policy`, from a run of each seed.

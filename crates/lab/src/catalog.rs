@@ -1,6 +1,9 @@
 //! What can be chosen, assembled from the registries; and whether what a spec chose exists.
 
+mod choices;
 mod words;
+
+pub use choices::numbered;
 
 use crate::{costs, lessons, presets, startup, storm};
 use servelab_fleet::clients;

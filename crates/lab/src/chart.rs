@@ -117,7 +117,7 @@ pub(crate) struct Picture {
     pub(crate) summary: String,
     pub(crate) x_name: Cow<'static, str>,
     pub(crate) x_unit: Unit,
-    pub(crate) y_name: &'static str,
+    pub(crate) y_name: Cow<'static, str>,
     pub(crate) y_unit: Unit,
     /// The y axis ends here even if no point reaches it.
     pub(crate) y_at_least: f64,

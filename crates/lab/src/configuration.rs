@@ -6,8 +6,8 @@
 //! | project | form | names from |
 //! |---|---|---|
 //! | vLLM production-stack | Helm values | `helm/README.md`: `routerSpec.routingLogic`, `servingEngineSpec.modelSpec[]` |
-//! | SGLang / smg | command line | `--policy cache_aware` and its thresholds, SMG documentation on load balancing |
-//! | llm-d | `EndpointPickerConfig` | `inference.networking.x-k8s.io/v1alpha1`: plugins and weighted `schedulingProfiles` |
+//! | SGLang / smg | command lines | `--worker-urls`, `--policy cache_aware` and its thresholds, SMG documentation on load balancing; workers' `--page-size` and limits |
+//! | llm-d | `EndpointPickerConfig` | `inference.networking.x-k8s.io/v1alpha1`, since 0.7 `llm-d.ai/v1alpha1`: plugins and weighted `schedulingProfiles` |
 //! | NVIDIA Dynamo | command line | router guide: `--router-mode kv`, `--kv-overlap-score-weight`, `--router-temperature` |
 //! | KubeAI | `Model` resource | `api/k8s/v1/model_types.go`: `loadBalancing.prefixHash` |
 //! | Ray Serve | `request_router_config` | `RequestRouterConfig`: class and keyword arguments |
@@ -45,22 +45,9 @@ pub fn configuration(spec: &Spec, policy: &PolicySpec) -> Option<Configuration> 
         "production_stack_loadaware" => {
             ("vLLM production-stack", "values.yaml", production_stack(spec, "loadaware", ""))
         }
-        "sglang_cache_aware" | "sglang_cache_aware_library" => (
-            "SGLang",
-            "router.sh",
-            flags(
-                "python -m sglang_router.launch_router",
-                &[
-                    ("--policy", "cache_aware".into()),
-                    ("--cache-threshold", value("cache_threshold").to_string()),
-                    ("--balance-abs-threshold", value("balance_abs").to_string()),
-                    ("--balance-rel-threshold", value("balance_rel").to_string()),
-                    ("--eviction-interval", value("eviction_s").to_string()),
-                    ("--max-tree-size", value("max_tree").to_string()),
-                ],
-            ),
-        ),
+        "sglang_cache_aware" | "sglang_cache_aware_library" => ("SGLang", "router.sh", sglang(spec, &value)),
         "llm_d_default" => ("llm-d", "endpoint-picker.yaml", llm_d(&DEFAULT_SCORERS)),
+        "llm_d_affinity" => ("llm-d", "endpoint-picker.yaml", llm_d_affinity(spec, &value)),
         "dynamo_kv" => (
             "NVIDIA Dynamo",
             "frontend.sh",
@@ -113,6 +100,61 @@ fn llm_d(scorers: &[(&str, u32)]) -> String {
     text + "  - pluginRef: max-score-picker\n"
 }
 
+/// The affinity filter and token load of llm-d's guides. Where beliefs come from is a plugin of its own, which the filter names.
+fn llm_d_affinity(spec: &Spec, value: &dyn Fn(&str) -> f64) -> String {
+    let block = spec.engine.block_tokens;
+    let (producer, sized) = if value("prefix_index") > 0.0 {
+        let sized = format!("    tokenProcessorConfig:\n      blockSizeTokens: {block}\n");
+        ("precise-prefix-cache-producer", sized)
+    } else if value("engine_capacity") > 0.0 {
+        ("approx-prefix-cache-producer", "    autoTune: true\n".to_owned())
+    } else {
+        let entries = value("index_entries");
+        ("approx-prefix-cache-producer", format!("    autoTune: false\n    lruCapacityPerServer: {entries}\n"))
+    };
+    let (threshold, rate) = (value("affinity_threshold"), value("prefill_rate"));
+    let (valve_ms, limit) = (libm::round(1000.0 * value("valve_s")), value("token_limit"));
+    format!(
+        "apiVersion: llm-d.ai/v1alpha1\nkind: EndpointPickerConfig\nplugins:\n- type: {producer}\n  parameters:\n{sized}- type: inflight-load-producer\n  parameters:\n    prefixMatchInfoProducerName: {producer}\n- type: prefix-cache-affinity-filter\n  parameters:\n    prefixMatchInfoProducerName: {producer}\n    inFlightLoadProducerName: inflight-load-producer\n    affinityThreshold: {threshold}\n    maxTTFTPenaltyMs: {valve_ms}\n    peakPrefillThroughput: {rate}\n- type: token-load-scorer\n  parameters:\n    queueThresholdTokens: {limit}\n- type: max-score-picker\nschedulingProfiles:\n- name: default\n  plugins:\n  - pluginRef: prefix-cache-affinity-filter\n  - pluginRef: token-load-scorer\n    weight: 1\n  - pluginRef: max-score-picker\n"
+    )
+}
+
+/// Most worker addresses that are written out.
+const ADDRESSES: u32 = 16;
+
+/// Addresses to be replaced by one's own; of many, the shell counts them.
+fn sglang_addresses(spec: &Spec) -> String {
+    if spec.replicas > ADDRESSES {
+        return format!("$(seq -f http://worker-%g:8000 0 {})", spec.replicas - 1);
+    }
+    let addresses: Vec<String> = (0..spec.replicas).map(|replica| format!("http://worker-{replica}:8000")).collect();
+    addresses.join(" ")
+}
+
+/// How each worker is started, where a page is a KV block, and the router before them.
+fn sglang(spec: &Spec, value: &dyn Fn(&str) -> f64) -> String {
+    let engine = &spec.engine;
+    let chunk = if engine.chunked_prefill { engine.token_budget.to_string() } else { "-1".into() };
+    let cache = if engine.prefix_cache { "" } else { " --disable-radix-cache" };
+    let workers = format!(
+        "# each of {} workers: python -m sglang.launch_server --model-path YOUR_MODEL --port 8000 --page-size {} --max-running-requests {} --chunked-prefill-size {chunk}{cache}",
+        spec.replicas, engine.block_tokens, engine.max_batch
+    );
+    let router = flags(
+        "python -m sglang_router.launch_router",
+        &[
+            ("--worker-urls", sglang_addresses(spec)),
+            ("--policy", "cache_aware".into()),
+            ("--cache-threshold", value("cache_threshold").to_string()),
+            ("--balance-abs-threshold", value("balance_abs").to_string()),
+            ("--balance-rel-threshold", value("balance_rel").to_string()),
+            ("--eviction-interval", value("eviction_s").to_string()),
+            ("--max-tree-size", value("max_tree").to_string()),
+        ],
+    );
+    format!("{workers}\n{router}")
+}
+
 fn production_stack(spec: &Spec, logic: &str, more: &str) -> String {
     format!(
         "routerSpec:\n  routingLogic: {logic}\n{more}  replicaCount: {}\nservingEngineSpec:\n  modelSpec:\n  - name: your-model\n    replicaCount: {}\n    vllmConfig:\n      enablePrefixCaching: {}\n      enableChunkedPrefill: {}\n      maxNumSeqs: {}\n",
@@ -154,11 +196,54 @@ mod tests {
         assert!(text(&PolicySpec::named("dynamo_kv")).contains("--router-mode kv"));
     }
 
+    #[test]
+    fn sglangs_workers_have_addresses_and_pages() {
+        let mut spec = Spec { replicas: 2, ..Spec::default() };
+        spec.engine.block_tokens = 32;
+        let of = |spec: &Spec| configuration(spec, &PolicySpec::named("sglang_cache_aware")).unwrap().text;
+        let text = of(&spec);
+        assert!(text.contains("  --worker-urls http://worker-0:8000 http://worker-1:8000 \\\n"), "{text}");
+        assert!(text.contains("# each of 2 workers") && text.contains("--page-size 32 "), "{text}");
+        assert!(of(&Spec { replicas: 100, ..spec }).contains("--worker-urls $(seq -f http://worker-%g:8000 0 99) "));
+    }
+
+    /// What is written is read back as a document of the right shape.
+    #[cfg(not(target_arch = "wasm32"))]
+    #[test]
+    fn llm_ds_profiles_name_their_plugins() {
+        use serde_yaml_ng::Value;
+        let affinity = PolicySpec::named("llm_d_affinity");
+        let read = |policy: &PolicySpec| serde_yaml_ng::from_str::<Value>(&text(policy)).unwrap();
+        for policy in [PolicySpec::named("llm_d_default"), affinity.clone(), affinity.clone().with("prefix_index", 1.0)]
+        {
+            let document = read(&policy);
+            let named = |list: &Value, key: &str| -> Vec<String> {
+                list.as_sequence().unwrap().iter().map(|item| item[key].as_str().unwrap().to_owned()).collect()
+            };
+            let types = named(&document["plugins"], "type");
+            let used = named(&document["schedulingProfiles"][0]["plugins"], "pluginRef");
+            assert!(used.iter().all(|name| types.contains(name)), "{used:?} of {types:?}");
+            assert_eq!(used.last().unwrap(), "max-score-picker");
+        }
+        let filter = |policy: &PolicySpec, at: &str| read(policy)["plugins"][2]["parameters"][at].clone();
+        assert_eq!(filter(&affinity, "affinityThreshold").as_f64(), Some(0.8));
+        assert_eq!(filter(&affinity, "maxTTFTPenaltyMs").as_f64(), Some(18_000.0));
+        assert_eq!(filter(&affinity, "peakPrefillThroughput").as_f64(), Some(15_928.0));
+        let precise = affinity.with("prefix_index", 1.0).with("valve_s", 0.25);
+        assert_eq!(filter(&precise, "prefixMatchInfoProducerName").as_str(), Some("precise-prefix-cache-producer"));
+        assert_eq!(filter(&precise, "maxTTFTPenaltyMs").as_f64(), Some(250.0));
+        assert_eq!(read(&precise)["plugins"][0]["parameters"]["tokenProcessorConfig"]["blockSizeTokens"], 16);
+    }
+
     /// A parameter that is looked up here and renamed there would be written as 0.
     #[test]
     fn every_parameter_that_is_written_exists() {
         let needed = [
             ("sglang_cache_aware", "cache_threshold balance_abs balance_rel eviction_s max_tree"),
+            (
+                "llm_d_affinity",
+                "prefix_index engine_capacity index_entries affinity_threshold valve_s prefill_rate token_limit",
+            ),
             ("dynamo_kv", "prefill_scale temperature"),
             ("kubeai_prefix_hash", "load_factor prefix_chars"),
             ("ray_prefix_cache_affinity", "imbalanced_threshold match_rate"),

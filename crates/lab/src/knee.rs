@@ -6,6 +6,7 @@
 
 mod findings;
 mod merge;
+mod played;
 
 pub use findings::findings;
 pub use merge::merge;
@@ -15,8 +16,9 @@ use crate::session::Session;
 use crate::sweep::band;
 use crate::words::{duration, percent};
 use crate::{catalog, costs};
+use played::Recorded;
 use servelab_engine::cost::CostModel;
-use servelab_spec::experiment::{ExecutionMode, Spec};
+use servelab_spec::experiment::{ExecutionMode, Pace, Spec, WorkloadSpec};
 use servelab_spec::knee::{
     GOOD_SHARE, KneeEnd, KneePoint, KneeReport, KneeSpec, KneeTrial, PolicyKnee, Probe, TOLERANCE,
 };
@@ -44,6 +46,10 @@ pub struct KneePlan {
     /// Requests per second that the fleet serves without reuse.
     capacity: f64,
     replicas: f64,
+    /// Rates that the workload may take.
+    rates: (f64, f64),
+    /// How a trace was recorded, where it is one that is played.
+    recorded: Option<Recorded>,
 }
 
 /// What to do next in a trial.
@@ -59,19 +65,48 @@ pub enum Next {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Search {
     capacity: f64,
+    rates: (f64, f64),
     probes: Vec<Probe>,
 }
 
 impl KneePlan {
-    /// The plan for a spec whose workload has a rate.
+    /// The plan for a spec whose workload has a rate, or is a trace that is on the shelf.
     ///
     /// # Errors
     /// The first field at fault.
     pub fn new(knee: KneeSpec) -> Result<Self, SpecError> {
+        let mut plan = Self::of_results(knee)?;
+        let spec = &plan.knee.spec;
+        let coefficients = |spec: &Spec| Ok(CostModel::from_coefficients(&costs::resolve(spec)?));
+        if let WorkloadSpec::Trace(trace) = &spec.workload {
+            let recorded = Recorded::of(trace, spec.seed)?;
+            (plan.capacity, plan.rates) = (costs::capacity_per_s(spec, &coefficients(spec)?), recorded.rates());
+            plan.recorded = Some(recorded);
+            return Ok(plan);
+        }
+        let unit = patch::set(spec, "workload.rate_unit", "of_capacity")?;
+        let whole = patch::set(&unit, "workload.rate", "1")?;
+        plan.capacity = costs::rate_per_s(&whole, &coefficients(&whole)?);
+        plan.rates = limit("workload.rate").map_or((0.0, f64::MAX), |limit| (limit.min, limit.max));
+        Ok(plan)
+    }
+
+    /// The plan as far as results are put together with it, which takes no trace.
+    fn of_results(knee: KneeSpec) -> Result<Self, SpecError> {
         catalog::check(&knee.spec)?;
-        if knee.spec.execution.mode != ExecutionMode::Priced {
-            let accepted = "the knee is found with priced steps; accepted is execution.mode=priced";
+        if knee.spec.execution.mode == ExecutionMode::Tinygpt {
+            let accepted = "a knee takes dozens of runs, which the real model would compute step by step; accepted are priced, server and tick";
             return Err(SpecError::new("execution.mode", "tinygpt", accepted));
+        }
+        let clients = &knee.spec.clients;
+        if clients.on && !clients.together && clients.policies.len() > 1 {
+            let found = format!("a list of {}", clients.policies.len());
+            let accepted = "the knee compares routing policies; accepted is one client policy, several with clients.together=on, or clients.on=off";
+            return Err(SpecError::new("clients.policies", found, accepted));
+        }
+        if clients.on && clients.pace == Pace::Closed {
+            let accepted = "users who wait for answers offer what the fleet serves, so there is no rate to raise; accepted are open and sessions";
+            return Err(SpecError::new("clients.pace", "closed", accepted));
         }
         if !(1..=MAX_SEEDS).contains(&knee.seeds) {
             return Err(SpecError::new("seeds", knee.seeds, format!("accepted are 1 to {MAX_SEEDS}")));
@@ -80,11 +115,8 @@ impl KneePlan {
             let accepted = format!("accepted is at most {}", MAX_SEED - u64::from(knee.seeds - 1));
             return Err(SpecError::new("seed", knee.spec.seed, accepted));
         }
-        let unit = patch::set(&knee.spec, "workload.rate_unit", "of_capacity")?;
-        let whole = patch::set(&unit, "workload.rate", "1")?;
-        let capacity = costs::rate_per_s(&whole, &CostModel::from_coefficients(&costs::resolve(&whole)?));
         let replicas = f64::from(knee.spec.replicas);
-        Ok(KneePlan { knee, capacity, replicas })
+        Ok(KneePlan { knee, capacity: 1.0, replicas, rates: (0.0, f64::MAX), recorded: None })
     }
 
     /// How many trials there are; they are numbered from 0, the seeds of a policy next to each other.
@@ -94,7 +126,7 @@ impl KneePlan {
 
     /// A trial at its start.
     pub fn search(&self) -> Search {
-        Search { capacity: self.capacity, probes: vec![] }
+        Search { capacity: self.capacity, rates: self.rates, probes: vec![] }
     }
 
     /// The experiment of a trial at a rate.
@@ -105,10 +137,19 @@ impl KneePlan {
         if trial >= self.trials() {
             return Err(SpecError::new("trial", trial, format!("accepted are 0 to {}", self.trials() - 1)));
         }
-        let spec = patch::set(&self.knee.spec, "workload.rate_unit", "per_second")?;
-        let mut spec = patch::set(&spec, "workload.rate", &rate_per_s.to_string())?;
+        let seed = self.seed(trial);
+        let mut spec = match (&self.knee.spec.workload, &self.recorded) {
+            (WorkloadSpec::Trace(trace), Some(recorded)) => {
+                let speed = rate_per_s / recorded.per_s(trace, seed)?;
+                patch::set(&self.knee.spec, "workload.speed", &speed.to_string())?
+            }
+            _ => {
+                let spec = patch::set(&self.knee.spec, "workload.rate_unit", "per_second")?;
+                patch::set(&spec, "workload.rate", &rate_per_s.to_string())?
+            }
+        };
         spec.policies = vec![spec.policies.swap_remove((trial / self.knee.seeds) as usize)];
-        spec.seed = self.seed(trial);
+        spec.seed = seed;
         Ok(spec)
     }
 
@@ -154,9 +195,13 @@ impl KneePlan {
         trials.dedup_by_key(|trial| trial.trial);
         let policies = (0..self.knee.spec.policies.len()).map(|at| self.policy(at, &trials)).collect();
         let slo = &self.knee.spec.slo;
+        let played = match &self.knee.spec.workload {
+            WorkloadSpec::Trace(_) => played::DEFINITION,
+            _ => "",
+        };
         let definition = format!(
             "The highest offered rate, to {}, at which 95 % of first tokens come within {} and at least {} of the requests have that and gaps \
-             of at most {} between tokens, in runs as long as this experiment's, from empty caches.",
+             of at most {} between tokens, in runs as long as this experiment's, from empty caches.{played}",
             percent(TOLERANCE - 1.0),
             duration(slo.ttft_s),
             percent(GOOD_SHARE),
@@ -233,7 +278,7 @@ impl Search {
 
     /// The part of the grid that a workload's rate may take.
     fn reach(&self) -> (i32, i32) {
-        let (low, high) = limit("workload.rate").map_or((0.0, f64::MAX), |limit| (limit.min, limit.max));
+        let (low, high) = self.rates;
         let inside = |step: &i32| (low..=high).contains(&self.rate(*step));
         ((-REACH..=START).find(inside).unwrap_or(START), (START..=REACH).rev().find(inside).unwrap_or(START))
     }
@@ -262,6 +307,7 @@ impl Search {
             goodput_per_s: goodput.per_s,
             goodput_fraction: goodput.fraction,
             ttft_p95_s,
+            requests: policy.requests.total as u32,
             good: ttft_p95_s.is_some_and(|ttft| ttft <= slo.ttft_s) && goodput.fraction >= GOOD_SHARE,
         });
     }
@@ -284,7 +330,7 @@ mod tests {
 
     /// A search on a made-up fleet that is good exactly where `good` says.
     fn searched(good: impl Fn(f64) -> bool) -> (KneeEnd, Option<f64>, Vec<Probe>) {
-        let mut search = Search { capacity: 8.0, probes: vec![] };
+        let mut search = Search { capacity: 8.0, rates: (0.001, 100_000.0), probes: vec![] };
         loop {
             match search.next() {
                 Next::Try(rate, step) => search.probes.push(Probe {
@@ -293,6 +339,7 @@ mod tests {
                     goodput_per_s: 0.0,
                     goodput_fraction: 0.0,
                     ttft_p95_s: None,
+                    requests: 0,
                     good: good(rate),
                 }),
                 Next::End(end, knee) => return (end, knee, search.probes),

@@ -4,6 +4,7 @@
 //! the error of [`crate::sketch::Sketch`].
 
 use crate::sketch::Sketch;
+use crate::stats::ratio;
 use servelab_engine::Nanos;
 use servelab_fleet::record::Loss;
 use servelab_fleet::scaling::{LifeEvent, ScalePoint};
@@ -66,6 +67,27 @@ pub(crate) struct Bin {
     pub(crate) ttft: Sketch,
 }
 
+/// When requests came that have ended, or are pending at the horizon.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Arrivals {
+    n: u64,
+    pub(crate) first: Nanos,
+    pub(crate) last: Nanos,
+}
+
+impl Arrivals {
+    fn take(&mut self, arrival: Nanos) {
+        self.first = if self.n == 0 { arrival } else { self.first.min(arrival) };
+        self.last = self.last.max(arrival);
+        self.n += 1;
+    }
+
+    /// Mean rate from the first to the last, a second: n requests have n − 1 gaps between them.
+    pub(crate) fn rate_per_s(&self) -> f64 {
+        ratio(self.n.saturating_sub(1) as f64, self.last.since(self.first).as_secs())
+    }
+}
+
 /// All that is kept.
 #[derive(Clone, Debug)]
 pub(crate) struct Ledger {
@@ -86,6 +108,7 @@ pub(crate) struct Ledger {
     pub(crate) lives: Vec<LifeEvent>,
     /// End of the last request.
     pub(crate) last_end: Nanos,
+    pub(crate) arrivals: Arrivals,
 }
 
 impl Tally {
@@ -185,6 +208,7 @@ impl Ledger {
             points: Vec::new(),
             lives: Vec::new(),
             last_end: Nanos::ZERO,
+            arrivals: Arrivals::default(),
         }
     }
 
@@ -205,6 +229,7 @@ impl Ledger {
             class.take(record, &self.slo);
         }
         self.last_end = self.last_end.max(record.end);
+        self.arrivals.take(record.arrival);
         let at = (record.arrival.0 / self.bin.0) as usize;
         if self.bins.len() <= at {
             self.bins.resize_with(at + 1, || Bin { ended: 0, late: 0, ttft: Sketch::coarse() });
@@ -274,6 +299,8 @@ mod tests {
             ledger.take(&record(index as u32, at, ttft));
         }
         assert_eq!(ledger.late_s(), 120.0);
+        // Three gaps in 190 s.
+        assert_eq!((ledger.arrivals.last, ledger.arrivals.rate_per_s()), (Nanos::from_secs(200.0), 3.0 / 190.0));
         assert_eq!(ledger.first_late, Some(Nanos::from_secs(70.0)));
         let (all, odd) = (&ledger.all, &ledger.tenants[1]);
         assert_eq!((all.ended(), all.finished, all.lost, all.good, all.ttft_misses), (4, 3, [0, 0, 1, 0], 2, 1));

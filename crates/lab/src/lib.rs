@@ -18,6 +18,7 @@
 //! | [`recovery`] | whether a fleet that was pushed down is up again |
 //! | [`presets`], [`costs`], [`catalog`] | what can be chosen |
 //! | [`configuration`] | a policy as its project's own configuration |
+//! | [`export`] | a run as a trace, as metrics, as text |
 //! | [`startup`] | a cold start: its stages from settings, what its probes make of it, what weights take at least |
 //! | [`signals`] | which signal sees too much load coming, and how long before |
 //! | [`writing`] | one replica that writes text, step by step |
@@ -30,6 +31,7 @@ pub mod chart;
 pub mod configuration;
 pub mod costs;
 pub mod error;
+pub mod export;
 pub mod fit;
 pub mod knee;
 mod ledger;

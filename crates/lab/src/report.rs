@@ -4,9 +4,9 @@
 //! report they include what is still under way. A finished request is *good* when it meets both limits; one with a single token has
 //! no gap to miss. Refused requests count as offered, so they lower the good share.
 
-mod clients;
+pub(crate) mod clients;
 pub(crate) mod findings;
-mod gateway;
+pub(crate) mod gateway;
 mod scaling;
 mod variant;
 pub(crate) mod verdict;
@@ -19,7 +19,7 @@ use crate::stats::{max_over_mean, quantiles, ratio};
 use crate::{catalog, prediction};
 use servelab_engine::Nanos;
 use servelab_fleet::{Outcome, ReplicaStats, RequestRecord};
-use servelab_spec::experiment::{Charge, Coefficients, Contender, ExecutionMode, SloSpec, Spec};
+use servelab_spec::experiment::{Charge, Coefficients, Contender, ExecutionMode, Pace, SloSpec, Spec};
 use servelab_spec::report::{
     CostReport, Goodput, Imbalance, PolicyReport, ReplicaReport, Report, RequestCounts, Reuse, StoreReport,
     TenantReport, WorkloadReport,
@@ -42,7 +42,7 @@ pub(crate) fn build(session: &Session) -> Report {
     };
     match &session.stage {
         Some(stage) => {
-            report.workload = workload(stage);
+            report.workload = workload(spec, stage);
             let runs = stage.runs.iter().zip(spec.contenders());
             report.policies = runs.map(|(run, contender)| policy_report(spec, stage, run, contender)).collect();
             findings::compare(stage, &mut report.policies);
@@ -91,18 +91,30 @@ fn cost(session: &Session) -> CostReport {
     }
 }
 
-fn workload(stage: &Stage) -> WorkloadReport {
+fn workload(spec: &Spec, stage: &Stage) -> WorkloadReport {
     let survey = &stage.survey;
     let span = survey.last_arrival.since(survey.first_arrival).as_secs();
+    // n requests have n − 1 gaps between them.
+    let scheduled = (survey.last_arrival, ratio(survey.requests.saturating_sub(1) as f64, span));
+    let (last_arrival, rate_per_s) = match paced(spec) {
+        false => scheduled,
+        true => {
+            stage.runs.first().map_or(scheduled, |run| (run.ledger.arrivals.last, run.ledger.arrivals.rate_per_s()))
+        }
+    };
     WorkloadReport {
         requests: survey.requests,
         prompt_tokens: survey.prompt_tokens,
-        last_arrival_s: survey.last_arrival.as_secs(),
-        // n requests have n − 1 gaps between them.
-        rate_per_s: ratio(survey.requests.saturating_sub(1) as f64, span),
+        last_arrival_s: last_arrival.as_secs(),
+        rate_per_s,
         ceiling: reuse(survey.ceiling_hit_tokens, survey.prompt_tokens),
         tenants: stage.tenants.clone(),
     }
+}
+
+/// Clients wait for answers before they ask again, so that it is the run that says when requests come, and not the workload.
+pub(crate) fn paced(spec: &Spec) -> bool {
+    spec.clients.on && spec.clients.pace != Pace::Open
 }
 
 fn reuse(hit_tokens: u64, prompt_tokens: u64) -> Reuse {
@@ -114,7 +126,8 @@ fn policy_report(spec: &Spec, stage: &Stage, run: &Run, contender: Contender) ->
     let fleet_counts = run.fleet.counts();
     let replicas: Vec<ReplicaStats> = run.fleet.replica_stats().collect();
     let ended = if run.fleet.is_done() { run.ledger.last_end } else { run.fleet.now() };
-    let duration_s = ended.since(stage.survey.first_arrival).as_secs();
+    let first = if paced(spec) { run.ledger.arrivals.first } else { stage.survey.first_arrival };
+    let duration_s = ended.since(first).as_secs();
     let all: Vec<&RequestRecord> = run.records.iter().collect();
     let numbers = match run.keeps {
         true => Numbers::of(&all, &spec.slo, fleet_counts.arrived, duration_s),
@@ -160,7 +173,14 @@ fn policy_report(spec: &Spec, stage: &Stage, run: &Run, contender: Contender) ->
         output_tokens_per_s: ratio(run.ledger.all.output_tokens as f64, duration_s),
         goodput: numbers.goodput,
         in_time_at_end: run.ledger.in_time_at_end(),
-        reuse: reuse(sum(|replica| replica.hit_tokens), sum(|replica| replica.prompt_tokens)),
+        reuse: match fleet_counts.attempts > fleet_counts.arrived {
+            // What a retry finds of its own earlier attempt is nothing that a cache of any size could give.
+            true => {
+                let first = run.fleet.first_sight();
+                reuse(first.hit_tokens, first.prompt_tokens)
+            }
+            false => reuse(sum(|replica| replica.hit_tokens), sum(|replica| replica.prompt_tokens)),
+        },
         store: run.fleet.store_stats().map(|stats| {
             let fetched = sum(|replica| replica.fetched_tokens);
             StoreReport {

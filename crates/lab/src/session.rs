@@ -268,8 +268,19 @@ impl Stage {
 
     /// A contender's fleet at time zero.
     pub(crate) fn fresh(&self, spec: &Spec, run: usize) -> Result<Fleet, RunError> {
+        self.fresh_with(spec, run, |_| {})
+    }
+
+    /// The same with settings changed that leave the outcome as it is.
+    pub(crate) fn fresh_with(
+        &self,
+        spec: &Spec,
+        run: usize,
+        change: impl FnOnce(&mut FleetConfig),
+    ) -> Result<Fleet, RunError> {
         let contender = spec.contenders()[run];
         let mut config = self.config.clone();
+        change(&mut config);
         if let Some(scaling) = &mut config.scaling {
             scaling.controller = contender.controller.map(|index| spec.scaling.controllers[index].clone());
         }
@@ -277,6 +288,16 @@ impl Stage {
             config.clients = clients;
         }
         Ok(Fleet::new(config, self.source.clone(), &spec.policies[contender.policy])?)
+    }
+
+    /// What a request asks for.
+    pub(crate) fn asked(&self, request: u32) -> Option<servelab_workload::Request> {
+        self.source.request_again(request)
+    }
+
+    /// The name of the tenant of a request.
+    pub(crate) fn tenant_of(&self, request: u32) -> Option<&str> {
+        self.tenants.get(self.asked(request)?.tenant as usize).map(String::as_str)
     }
 
     /// What the fleets are built with.

@@ -77,6 +77,19 @@ pub(crate) fn policy(spec: &ClientSpec) -> Result<ClientPolicy, SpecError> {
     registry::build(&spec.name, &spec.params)
 }
 
+/// The same of the policy at `at` of the list, whose faults are named as one types them: `clients.policies.0.params.attempts`.
+fn listed(spec: &Spec, at: usize) -> Result<ClientPolicy, SpecError> {
+    let of = &spec.clients.policies[at];
+    policy(of).map_err(|error| {
+        let param = error.field.strip_prefix("clients.policies.").and_then(|rest| rest.split_once('.'));
+        let field = match param {
+            Some((_, param)) => format!("clients.policies.{at}.params.{param}"),
+            None => format!("clients.policies.{at}"),
+        };
+        SpecError { field, ..error }
+    })
+}
+
 /// Most attempts of a request, hedges and layers included, of the client policy at `at`, or of any where they act together.
 pub(crate) fn most_attempts(spec: &Spec, at: Option<usize>) -> Option<u32> {
     let policies = match at {
@@ -100,9 +113,9 @@ pub(crate) fn clients(spec: &Spec, at: Option<usize>) -> Result<Option<ClientsCo
         return Ok(None);
     }
     let class = |policy| ClientClass { share: 1.0, processes: of.processes, policy };
-    let mut classes = match at.and_then(|at| of.policies.get(at)) {
-        Some(one) => vec![class(policy(one)?)],
-        None => of.policies.iter().map(|each| policy(each).map(class)).collect::<Result<_, _>>()?,
+    let mut classes = match at.filter(|&at| at < of.policies.len()) {
+        Some(at) => vec![class(listed(spec, at)?)],
+        None => (0..of.policies.len()).map(|at| listed(spec, at).map(class)).collect::<Result<_, _>>()?,
     };
     if classes.is_empty() {
         classes.push(class(ClientPolicy::default()));

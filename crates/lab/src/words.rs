@@ -56,6 +56,11 @@ pub fn count(value: u64) -> String {
     out
 }
 
+/// A count with what is counted: `1 replica`, `12 replicas`.
+pub fn many(value: u64, one: &str) -> String {
+    format!("{} {one}{}", count(value), if value == 1 { "" } else { "s" })
+}
+
 /// Money: `$0.42`, `$17`.
 pub fn dollars(value: f64) -> String {
     if value < 10.0 { format!("${value:.2}") } else { format!("${}", count(libm::round(value) as u64)) }
@@ -158,6 +163,7 @@ mod tests {
             ["1st", "2nd", "3rd", "4th", "11th", "12th", "13th", "21st", "112th"]
         );
         assert!(!duration(1e300).is_empty(), "no overflow");
+        assert_eq!([1, 2, 0].map(|n| many(n, "replica")), ["1 replica", "2 replicas", "0 replicas"]);
         assert_eq!(percent(0.7087), "71 %");
         assert_eq!(percent(0.0042), "0.42 %");
         assert_eq!(digits(0.049), "0.049");

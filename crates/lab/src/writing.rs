@@ -48,9 +48,34 @@ pub struct Writer {
     /// Prompts since the replica was empty.
     prompts: u32,
     totals: Totals,
-    /// Measured seconds and tokens of steps that did nothing but prefill, since the replica was empty.
-    prefill: (f64, u32),
+    /// Of steps that did nothing but prefill, since the replica was empty.
+    prefill: Measured,
+    /// Of steps that did nothing but decode.
+    decode: Measured,
+    /// Measured seconds of this request's steps that did nothing but prefill.
+    prefill_s: f64,
+    /// This request's measured steps that did both.
+    mixed: Vec<Step>,
     events: Vec<EngineEvent>,
+}
+
+/// Measured seconds, and the tokens computed in them.
+#[derive(Clone, Copy, Debug, Default)]
+struct Measured {
+    seconds: f64,
+    tokens: u32,
+}
+
+impl Measured {
+    fn add(&mut self, seconds: f64, tokens: u32) {
+        self.seconds += seconds;
+        self.tokens += tokens;
+    }
+
+    /// Seconds a token; `None` before the first.
+    fn pace(&self) -> Option<f64> {
+        (self.tokens > 0 && self.seconds > 0.0).then(|| self.seconds / f64::from(self.tokens))
+    }
 }
 
 struct Asked {
@@ -76,7 +101,10 @@ impl Writer {
             asked: Vec::new(),
             prompts: 0,
             totals: Totals::default(),
-            prefill: (0.0, 0),
+            prefill: Measured::default(),
+            decode: Measured::default(),
+            prefill_s: 0.0,
+            mixed: Vec::new(),
             events: Vec::new(),
         })
     }
@@ -90,6 +118,8 @@ impl Writer {
         self.stop();
         self.asked.clear();
         self.totals = Totals::default();
+        self.prefill_s = 0.0;
+        self.mixed.clear();
         for (index, text) in request.prompts.iter().enumerate() {
             let tokens = codec.encode(text);
             let id = SequenceId(u64::from(self.prompts));
@@ -177,15 +207,37 @@ impl Writer {
         Ok(Some(step))
     }
 
+    /// Puts a step's measured time with what it was spent on.
+    fn measure(&mut self, step: &Step) {
+        let Some(seconds) = step.seconds else { return };
+        match (step.prefill_tokens, step.decodes) {
+            (tokens, 0) => {
+                self.prefill.add(seconds, tokens);
+                self.prefill_s += seconds;
+            }
+            (0, sequences) => self.decode.add(seconds, sequences),
+            _ => self.mixed.push(*step),
+        }
+    }
+
+    /// Share of this request's measured time that was prefill; absent without a clock. A step that did both is divided as prompt tokens and decoded ones
+    /// would have taken apart, at the paces of the replica's steps of one kind; by their numbers while one of these has not been seen.
+    fn prefill_time_share(&self) -> Option<f64> {
+        let (prefill, decode) = self.prefill.pace().zip(self.decode.pace()).unwrap_or((1.0, 1.0));
+        let of_mixed = self.mixed.iter().map(|step| {
+            let (one, other) = (f64::from(step.prefill_tokens) * prefill, f64::from(step.decodes) * decode);
+            step.seconds.unwrap_or(0.0) * one / (one + other)
+        });
+        let seconds = self.totals.seconds;
+        (seconds > 0.0).then(|| (self.prefill_s + of_mixed.sum::<f64>()) / seconds)
+    }
+
     fn account(&mut self, step: &Step) {
+        self.measure(step);
         let totals = &mut self.totals;
         totals.steps += 1;
         totals.seconds += step.seconds.unwrap_or(0.0);
         totals.prefill_tokens += step.prefill_tokens;
-        if let Some(seconds) = step.seconds.filter(|_| step.decodes == 0) {
-            self.prefill.0 += seconds;
-            self.prefill.1 += step.prefill_tokens;
-        }
         for event in &self.events {
             let of = |id: SequenceId| self.asked.iter().position(|asked| asked.id == id);
             match *event {
@@ -212,6 +264,7 @@ impl Writer {
         let all = totals.prefill_tokens + totals.output_tokens;
         totals.prefill_share = if all == 0 { 0.0 } else { f64::from(totals.prefill_tokens) / f64::from(all) };
         totals.tokens_per_s = (totals.seconds > 0.0).then(|| f64::from(totals.output_tokens) / totals.seconds);
+        self.totals.prefill_time_share = self.prefill_time_share();
         for asked in &mut self.asked {
             if let Some(output) = self.engine.output(asked.id) {
                 asked.output.clear();
@@ -228,8 +281,7 @@ impl Writer {
     /// The replica as it stands.
     pub fn written(&self, step: Option<Step>, codec: &dyn Codec) -> Written {
         let pieces = |tokens: &[u32]| tokens.iter().map(|&token| codec.decode(&[token])).collect();
-        let (seconds, tokens) = self.prefill;
-        let pace = (tokens > 0).then(|| seconds / f64::from(tokens));
+        let pace = self.prefill.pace();
         let lines = self.asked.iter().map(|asked| Line {
             prompt: pieces(&asked.prompt),
             cached: asked.cached,
@@ -287,6 +339,21 @@ mod tests {
         }
     }
 
+    /// The same with a clock by which decoding a token takes as long as prefilling four, or with none.
+    struct Slow(bool);
+
+    impl Executor for Slow {
+        async fn execute(&mut self, replica: u32, plan: &StepPlan) -> Result<StepOutput, ExecuteError> {
+            let ms: f64 = plan.items.iter().map(|item| if item.decode { 4.0 } else { f64::from(item.len) }).sum();
+            let output = Alphabet.execute(replica, plan).await?;
+            Ok(StepOutput { seconds: self.0.then_some(1e-3 * ms), ..output })
+        }
+
+        fn device(&self) -> String {
+            "slow alphabet".into()
+        }
+    }
+
     fn all(writer: &mut Writer) -> Written {
         let mut last = None;
         while let Some(step) = pollster::block_on(writer.step(&mut Alphabet)).unwrap() {
@@ -327,6 +394,35 @@ mod tests {
         // 18 + 2 + 2 + 2 ms.
         assert!((totals.tokens_per_s.unwrap() - 8.0 / 0.024).abs() < 1e-9);
         assert_eq!(written.blocks.iter().filter(|block| block.cached).count(), 2);
+    }
+
+    /// By hand, of a budget of 512 tokens a step: 700 prompt tokens and 4 written. 512; then 188 with the first token; then three times one
+    /// decoded, 4 ms each: 700 ms of 712 are prefill, and 700 tokens of 704.
+    #[test]
+    fn the_time_of_prefill_is_not_its_share_of_tokens() {
+        let budget = Writer::new(128, 2048).unwrap().engine.config().token_budget;
+        let written = |prompts: &[&str], clock: bool| {
+            let mut writer = Writer::new(256, 2048).unwrap();
+            writer.ask(&request(prompts), &Bytes).unwrap();
+            let mut steps = vec![];
+            while let Some(step) = pollster::block_on(writer.step(&mut Slow(clock))).unwrap() {
+                steps.push(step);
+            }
+            (writer.written(None, &Bytes).totals, steps)
+        };
+        let (short, long) = ("s".repeat(16), "l".repeat(budget as usize + 188));
+        let (totals, _) = written(&[&long], true);
+        let prefill = f64::from(budget) + 188.0;
+        assert!((totals.prefill_share - prefill / (prefill + 4.0)).abs() < 1e-12, "{totals:?}");
+        assert!((totals.prefill_time_share.unwrap() - prefill / (prefill + 12.0)).abs() < 1e-12, "{totals:?}");
+        // Both at once: the short one decodes beside the rest of the long one. Every step's time goes where it was spent.
+        let (totals, steps) = written(&[&short, &long], true);
+        assert!(steps.iter().any(|step| step.prefill_tokens > 0 && step.decodes > 0), "{steps:?}");
+        let (prefill, decodes) = (prefill + 16.0, 6.0);
+        assert_eq!((f64::from(totals.prefill_tokens), totals.output_tokens), (prefill, 8));
+        let exact = prefill / (prefill + 4.0 * decodes);
+        assert!((totals.prefill_time_share.unwrap() - exact).abs() < 1e-12, "{totals:?}, {exact}");
+        assert_eq!(written(&[&short], false).0.prefill_time_share, None, "without a clock");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Findings say what a run allows to say: nothing about policies that were not run, no difference where there is none.
 
 #![cfg(not(target_arch = "wasm32"))]
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use servelab_lab::{Session, presets, run_priced};
 use servelab_spec::{Spec, patch};
@@ -190,5 +190,66 @@ fn headline_table_and_verdict_agree() {
             let named = verdict.because.split(" gave first tokens soonest").next().unwrap();
             assert!(named == best.label || verdict.because.contains(" are within noise of each other"), "{said}");
         }
+    }
+}
+
+/// Two of four client policies answer one request in fifteen, and those at once: their times are the best and say nothing.
+#[test]
+fn nobody_is_best_because_the_slow_gave_up() {
+    let report = run_priced(&spec("backoff-or-budget", &[])).unwrap();
+    let [immediate, _, budget, bucket] = &report.policies[..] else { panic!("four policies") };
+    assert!(immediate.ttft_s.mean < budget.ttft_s.mean && 5 * immediate.requests.finished < budget.requests.finished);
+    assert!(budget.versus_best.is_none() || bucket.versus_best.is_none(), "one of the two that answer is the best");
+    assert!(immediate.versus_best.is_some());
+    let said = report.findings.join(" ");
+    assert!(!said.contains("gave first tokens soonest") && !said.contains("do not differ here"), "{said}");
+    for policy in [immediate, budget] {
+        let (answered, total) = (policy.ttft_s.n, policy.requests.total);
+        let lost = total - policy.requests.finished;
+        assert!(said.contains(&format!("{lost} of {total} requests with {}", policy.label)), "{lost} {said}");
+        assert!(said.contains(&answered.to_string()), "{answered} {said}");
+    }
+    assert!(said.contains("only of those that got one"), "{said}");
+    // One policy alone: its times are of few, and that stands before them.
+    let report = run_priced(&spec("metastable", &[])).unwrap();
+    let (policy, said) = (&report.policies[0], report.findings.join(" "));
+    let lost = policy.requests.total - policy.requests.finished;
+    assert!(said.starts_with(&format!("Without an answer to the end were {lost} of 3000 requests (")), "{said}");
+    assert!(said.contains(&format!("gave {} of 3000 requests a first token", policy.ttft_s.n)), "{said}");
+    assert!(!said.contains("reused"), "a server has nothing to reuse: {said}");
+}
+
+/// What is compared request by request is compared over requests that both answered, and says so.
+#[test]
+fn a_difference_names_the_requests_it_is_over() {
+    let report = run_priced(&spec("retry-storm", &[])).unwrap();
+    let (counted, said) = (report.policies[0].versus_best.unwrap(), report.findings.join(" "));
+    assert!(
+        counted.n < 3000 && said.contains(&format!("over the {} requests that both answered", counted.n)),
+        "{said}"
+    );
+}
+
+/// A retry finds what its own earlier attempt left; that is no reuse, and no cache could give as much.
+#[test]
+fn retries_do_not_lift_reuse_above_what_can_be_reused() {
+    let changes = [
+        ("workload.rate", "2.5"),
+        ("clients.on", "on"),
+        ("clients.policies", "immediate(timeout_s=0.5)"),
+        ("policies", "prefix_affinity,round_robin"),
+    ];
+    let report = run_priced(&spec("multi-tenant", &changes)).unwrap();
+    let ceiling = report.workload.ceiling.ratio;
+    for policy in &report.policies {
+        assert!(policy.requests.attempts > policy.requests.total + 20, "{:?}", policy.requests);
+        let (hits, computed) = policy
+            .replicas
+            .iter()
+            .fold((0, 0), |(hits, computed), replica| (hits + replica.hit_tokens, computed + replica.uncached_tokens));
+        let by_attempts = hits as f64 / (hits + computed) as f64;
+        println!("{}: {} of requests, {by_attempts} of attempts, ceiling {ceiling}", policy.label, policy.reuse.ratio);
+        assert!(policy.reuse.ratio <= ceiling && policy.reuse.ratio < by_attempts, "{:?}", policy.reuse);
+        assert_eq!(policy.computed_tokens(), computed);
     }
 }

@@ -3,11 +3,13 @@
 #![cfg(not(target_arch = "wasm32"))]
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::disallowed_methods)]
 
-use servelab_lab::knee::KneePlan;
+use servelab_engine::random::Stream;
+use servelab_lab::knee::{KneePlan, findings, merge};
 use servelab_lab::presets;
-use servelab_spec::experiment::{Coefficients, MultiTenantSpec, PolicySpec, RateUnit, WorkloadSpec};
+use servelab_spec::experiment::{Coefficients, MultiTenantSpec, PolicySpec, RateUnit, TraceSpec, WorkloadSpec};
 use servelab_spec::knee::{KneeReport, KneeSpec};
 use servelab_spec::{SCHEMA_VERSION, Spec, patch};
+use servelab_workload::trace::{ReadOptions, Reader, shelf};
 
 fn knee(spec: Spec, seeds: u32) -> KneePlan {
     KneePlan::new(KneeSpec { version: SCHEMA_VERSION, spec, seeds }).unwrap()
@@ -122,6 +124,100 @@ fn limits_out_of_reach_are_said_and_not_guessed() {
     assert!(report.definition.contains("within 9 ms"), "{}", report.definition);
 }
 
+/// A trace of the M/D/1 queue's arrivals, recorded at one request in seven seconds, on the shelf.
+fn recorded(requests: u32, seed: u64) -> String {
+    let mut draws = Stream::new(seed, b"recorded");
+    let (mut at, mut table) = (0.0, "arrival_time_ns,prompt_tokens,output_tokens\n".to_owned());
+    for _ in 0..requests {
+        table += &format!("{:.0},32,{STEPS}\n", at * 1e9);
+        at += 7.0 * draws.exponential();
+    }
+    let mut reader = Reader::new(ReadOptions::default());
+    reader.push(table.as_bytes()).unwrap();
+    shelf::put(reader.finish().unwrap().trace)
+}
+
+/// The same server, with a trace as its workload.
+fn played(trace: String, slo_ttft_s: f64) -> Spec {
+    let sizes = TraceSpec { prompt_cap: 32, output_cap: STEPS as u32, ..TraceSpec::default() };
+    let workload = WorkloadSpec::Trace(TraceSpec { trace, ..sizes });
+    Spec { workload, ..m_d_1(slo_ttft_s, 1) }
+}
+
+/// A recorded trace is played faster until its limits break. Rates are those offered, so M/D/1 has the same knee.
+#[test]
+fn the_knee_of_a_trace_is_that_of_its_arrivals_played_faster() {
+    let slo = 0.3;
+    let exact = exact(slo);
+    let knees: Vec<f64> = (0..8)
+        .map(|seed| {
+            let report = report(&knee(played(recorded(6000, seed), slo), 1));
+            let said = findings(&report);
+            assert!(said.iter().all(|finding| !finding.contains("too short")), "{said:?}");
+            assert!(report.definition.contains("played at another speed"), "{}", report.definition);
+            report.policies[0].per_replica_per_s.unwrap().mean
+        })
+        .collect();
+    let n = knees.len() as f64;
+    let mean = knees.iter().sum::<f64>() / n;
+    let deviation = (knees.iter().map(|knee| (knee - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
+    // Student's t of 7 degrees of freedom at 95 %.
+    let half = 2.365 * deviation / n.sqrt();
+    println!("M/D/1 {exact:.3}/s, of traces {mean:.3} ± {half:.3}");
+    // The search stops up to two per cent below.
+    assert!(mean - half <= exact && exact <= (mean + half) * 1.02, "{exact}, {mean} ± {half}");
+    assert!(half < 0.04 * exact, "tight enough to say something: {mean} ± {half}");
+}
+
+#[test]
+fn the_speed_of_the_spec_does_not_matter_and_what_is_left_of_a_trace_does() {
+    let spec = played(recorded(1000, 20), 0.3);
+    let per_s = |changes: &[(&str, &str)]| {
+        let changed = changes.iter().fold(spec.clone(), |spec, (key, value)| patch::set(&spec, key, value).unwrap());
+        let plan = knee(changed, 2);
+        let rates = [0, 1].map(|trial| {
+            // At the rate of half of the requests, the other half gone, the trace is played at its own speed.
+            let WorkloadSpec::Trace(at) = plan.spec(trial, 1.0).unwrap().workload else { panic!("a trace") };
+            at.speed
+        });
+        (report(&plan).policies[0].per_s.unwrap().mean, rates)
+    };
+    let ((knee, speeds), (same, other)) = (per_s(&[]), per_s(&[("workload.speed", "31")]));
+    assert_eq!((knee, speeds), (same, other));
+    // Recorded at 1/7 per second: seven times as fast, give or take the draw of the gaps.
+    assert!((speeds[0] - 7.0).abs() < 0.7 && speeds[0] == speeds[1], "{speeds:?}");
+    let (_, halves) = per_s(&[("workload.share", "0.5")]);
+    assert!(halves.iter().all(|&speed| (speed - 14.0).abs() < 2.0) && halves[0] != halves[1], "{halves:?}");
+    let (twice, repeated) = per_s(&[("workload.repeat", "3")]);
+    assert!((repeated[0] - speeds[0]).abs() < 0.05 * speeds[0] && (twice / knee - 1.0).abs() < 0.1, "{twice} {knee}");
+}
+
+#[test]
+fn a_trace_that_is_too_short_for_a_knee_is_told_so() {
+    let refused = |spec: Spec| KneePlan::new(KneeSpec { version: SCHEMA_VERSION, spec, seeds: 1 }).unwrap_err();
+    let error = refused(played(recorded(19, 1), 0.3));
+    assert!(error.field == "workload.trace" && error.accepted.contains("workload.repeat"), "{error}");
+    let spiked = patch::set(&played(recorded(50, 1), 0.3), "workload.spike_for_s", "5").unwrap();
+    assert_eq!(refused(spiked).field, "workload.spike_for_s");
+    let error = refused(played("0123456789abcdef".into(), 0.3));
+    assert!(error.field == "workload.trace" && error.accepted.contains("--trace FILE"), "{error}");
+    // Fifty requests of 0.05 s, and a limit that is longer than all of them together.
+    let report = report(&knee(played(recorded(50, 1), 5.0), 1));
+    let said = findings(&report).join(" ");
+    assert!(said.contains("too short") && said.contains("50 requests") && said.contains("workload.repeat"), "{said}");
+}
+
+/// Whoever puts shards together need not have the trace.
+#[test]
+fn shards_of_a_traces_knee_are_merged_without_the_trace() {
+    let name = recorded(200, 30);
+    let plan = knee(played(name.clone(), 0.3), 2);
+    let shards = [0, 1].map(|trial| plan.report(vec![plan.run(trial).unwrap()]));
+    let whole = report(&plan);
+    shelf::remove(&name);
+    assert_eq!(merge(shards.to_vec()).unwrap(), whole);
+}
+
 fn small() -> Spec {
     let spec = presets::find("multi-tenant").unwrap().spec;
     patch::set(&spec, "workload.requests", "60").unwrap()
@@ -176,5 +272,29 @@ fn what_has_no_knee_is_refused() {
     assert_eq!(refused(small(), 0), "seeds");
     let live = patch::set(&small(), "execution.mode", "tinygpt").unwrap();
     assert_eq!(refused(live, 1), "execution.mode");
+    // Several client policies are several answers, and users who wait offer no rate.
+    assert_eq!(refused(presets::find("retry-storm").unwrap().spec, 1), "clients.policies");
+    let closed = patch::set(&presets::find("metastable").unwrap().spec, "clients.pace", "closed").unwrap();
+    assert_eq!(refused(closed, 1), "clients.pace");
     assert!(knee(small(), 1).run(3).is_err());
+}
+
+/// One server with exponential service and Poisson arrivals is M/M/1, whose answers take longer than t with probability exp(−(μ − λ)·t): with μ = 10 a second
+/// 95 % of them come within a second up to λ = 10 − ln 20 = 7.0 a second.
+#[test]
+fn the_knee_of_a_server_is_where_queueing_theory_has_it() {
+    let changes = [
+        ("clients.on", "off"),
+        ("faults.down", "0"),
+        ("server.slots", "1"),
+        ("server.queue", "0"),
+        ("slo.ttft_s", "1"),
+        ("workload.requests", "8000"),
+    ];
+    let start = presets::find("retry-storm").unwrap().spec;
+    let spec = changes.iter().fold(start, |spec, (key, value)| patch::set(&spec, key, value).unwrap());
+    let report = report(&knee(spec, 3));
+    let found = report.policies[0].per_s.unwrap();
+    assert_eq!(found.n, 3);
+    assert!((found.mean - (10.0 - 20f64.ln())).abs() < 0.4, "{found:?}");
 }

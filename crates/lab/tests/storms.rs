@@ -2,7 +2,9 @@
 #![cfg(not(target_arch = "wasm32"))]
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
-use servelab_lab::{presets, run_priced};
+use servelab_lab::words::digits;
+use servelab_lab::{Session, presets, run_priced};
+use servelab_spec::protocol::ChartRequest;
 use servelab_spec::report::{ClientsReport, Report};
 use servelab_spec::{Spec, patch};
 
@@ -95,7 +97,9 @@ fn what_is_reported_of_clients_adds_up() {
             assert_eq!(a.accepted + refused + a.withdrawn + a.vanished + a.outside + a.held, policy.requests.attempts);
             assert_eq!(policy.requests.attempts - policy.requests.total, of.retries + of.hedges);
             let c = of.capacity;
-            assert!((c.useful + c.wasted + c.refusing + c.unfinished + c.idle - 1.0).abs() < 1e-9, "{c:?}");
+            assert!((c.useful + c.wasted + c.refusing + c.unfinished + c.down + c.idle - 1.0).abs() < 1e-9, "{c:?}");
+            // The one server is away for ten seconds of its life, whether it loses what it has or stands still.
+            assert!((c.down - 10.0 / policy.replicas[0].lifetime_s).abs() < 1e-9, "{c:?} {:?}", policy.replicas);
             let r = policy.requests;
             assert_eq!(of.gave_up, r.total - r.finished - r.pending);
             assert_eq!(of.waiting, r.pending);
@@ -145,16 +149,61 @@ fn nonsense_is_refused_at_its_field() {
         Err(error) => error.field,
         Ok(spec) => servelab_lab::catalog::check(&spec).unwrap_err().field,
     };
-    assert_eq!(field("clients.policies", "nobody"), "clients.policies.name");
-    assert_eq!(field("clients.policies", "openai_sdk(attempts=0)"), "clients.policies.openai_sdk.attempts");
-    assert_eq!(field("clients.policies.0.params.jitter", "9"), "clients.policies.every_second.jitter");
+    // Named as one types them.
+    assert_eq!(field("clients.policies", "nobody"), "clients.policies.0");
+    assert_eq!(field("clients.policies", "grpc,nobody"), "clients.policies.1");
+    assert_eq!(field("clients.policies", "openai_sdk(attempts=0)"), "clients.policies.0.params.attempts");
+    assert_eq!(field("clients.policies.0.params.jitter", "9"), "clients.policies.0.params.jitter");
     assert_eq!(field("clients.policies", "grpc,grpc"), "clients.policies.1");
     assert_eq!(field("clients.processes", "0"), "clients.processes");
-    assert_eq!(field("clients.on", "off"), "clients.policies");
     assert_eq!(field("faults.down", "2"), "faults.down");
     assert_eq!(field("faults.errors", "1.5"), "faults.errors");
     assert_eq!(field("server.service_s", "0"), "server.service_s");
+    // Switched off, clients keep their list and are as if they had none; what acts on them says what it needs.
+    let off = patch::set(&base, "clients.on", "off").unwrap();
+    let none = patch::set(&off, "clients.policies", "none").unwrap();
+    let report = run_priced(&Spec { seed: 1, ..off }).unwrap();
+    assert!(report.policies.len() == 1 && report.policies[0].clients.is_none() && report.verdict.is_none());
+    assert_eq!(report.policies[0].requests, run_priced(&Spec { seed: 1, ..none }).unwrap().policies[0].requests);
+    let remedied = presets::find("metastable-remedy").unwrap().spec;
+    let error = patch::set(&remedied, "clients.on", "off").unwrap().validate().unwrap_err();
+    assert!(error.field == "faults.remedy" && error.accepted.contains("clients.on=on"), "{error}");
     let poison = patch::set(&base, "faults.poison", "on").unwrap();
     let beyond = patch::set(&poison, "faults.poison_request", "4000").unwrap();
     assert_eq!(servelab_lab::catalog::check(&beyond).unwrap_err().field, "faults.poison_request");
+}
+
+/// Picture, table and verdict have one peak, and two figures of one thing are never both right.
+#[test]
+fn the_picture_says_the_peak_of_the_table() {
+    let mut session = Session::new(spec("retry-storm", 2, &[])).unwrap();
+    while !session.advance(u32::MAX).unwrap().done {}
+    let peaks: Vec<String> = clients(&session.report()).iter().map(|of| digits(of.peak_per_s)).collect();
+    let titles = ["attempts_over_time", "attempts_over_time_log"].map(|id| {
+        let request = ChartRequest { id: id.into(), width: 900, height: 400, dark: false, range: None };
+        session.chart(&request).unwrap().title
+    });
+    for (peak, label) in peaks.iter().zip(["Every second", "Exponential, no jitter", "Exponential, full jitter"]) {
+        assert!(titles.iter().all(|title| title.contains(&format!("{peak} with {label}"))), "{peak} {titles:?}");
+    }
+}
+
+/// A server that answers as fast as it is asked, under users who wait for it: what is reported is when they asked. Little's law: of n users each spends
+/// thinking and service, so n ÷ (think + service) ask a second.
+#[test]
+fn a_closed_loop_reports_when_its_users_asked() {
+    let changes = [
+        ("faults.down", "0"),
+        ("clients.pace", "closed"),
+        ("clients.users", "8"),
+        ("clients.think_s", "0.3"),
+        ("clients.policies", "one_try"),
+        ("workload.rate", "0.05"),
+    ];
+    let report = run_priced(&spec("retry-storm", 3, &changes)).unwrap();
+    let of = clients(&report)[0];
+    let expected = 8.0 / (0.3 + 0.1);
+    assert!((of.rate_per_s / expected - 1.0).abs() < 0.1, "{} against {expected}", of.rate_per_s);
+    assert_eq!(report.workload.rate_per_s, of.rate_per_s);
+    assert!((report.workload.last_arrival_s - 3000.0 / expected).abs() < 20.0, "{:?}", report.workload);
 }

@@ -143,6 +143,20 @@ fn conversations_without_keys_are_inferred() {
     assert!(findings(&traffic)[0].contains("at most 50 %"), "{:?}", findings(&traffic));
 }
 
+/// What so few requests, or so few instants, can not tell is not said.
+#[test]
+fn nothing_is_made_of_a_handful_of_requests() {
+    let said = |rows: &[(u32, u32)]| {
+        let table: String = rows.iter().map(|(at, prompt)| format!("{at},{prompt},5\n")).collect();
+        let table = format!("ts,prompt_tokens,output_tokens\n{table}");
+        findings(&analysed(read(table.as_bytes()).trace, TouchOrder::LeafFirst, &[]).1).join(" ")
+    };
+    let few: Vec<(u32, u32)> = (0..19).map(|at| (at, 10)).collect();
+    assert!(said(&few).contains("19 requests are too few to tell bursts from chance"), "{}", said(&few));
+    assert!(said(&[&few[..], &[(19, 11)]].concat()).contains("more even than chance"));
+    assert!(said(&[(7, 12); 30]).contains("All 30 requests have the same time"), "{}", said(&[(7, 12); 30]));
+}
+
 /// By hand: 30 requests, ten in each of the first, second and fourth of four seconds; a row a tenth of a second apart, so that nothing is on a grid.
 #[test]
 fn rates_and_lengths_are_counted() {

@@ -32,6 +32,7 @@ use std::collections::BTreeMap;
 
 /// One experiment: a workload, a fleet and the policies compared on the same arrivals.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Spec {
     /// Schema version, [`crate::SCHEMA_VERSION`].
@@ -136,6 +137,7 @@ impl Spec {
 
 /// A policy by its registry name, with the parameters that differ from its defaults.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PolicySpec {
     /// Stable snake_case name from the registry.
@@ -172,6 +174,7 @@ impl PolicySpec {
 
 /// One replica's engine (continuous batching over paged KV blocks).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct EngineSpec {
     /// Tokens in one KV block.
@@ -236,6 +239,7 @@ impl Default for EngineSpec {
 
 /// The teaching replica: it remembers a few prefixes, and a request takes a whole number of ticks. No blocks, no batch, no model.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct TickSpec {
     /// Length of a tick, seconds.
@@ -256,6 +260,7 @@ impl Default for TickSpec {
 
 /// How signals reach the routers. Policies declare which of the tiers they read.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct RoutingSpec {
     /// Routers that share the traffic, each with counts and indexes of its own.
@@ -276,6 +281,7 @@ impl Default for RoutingSpec {
 
 /// What happens to the fleet on the way. Instants are virtual seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct EventsSpec {
     /// Replicas that join, with empty caches; 0: none.
@@ -331,6 +337,7 @@ impl Default for EventsSpec {
 
 /// Service-level objective: a request is good when it meets both limits.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct SloSpec {
     /// Largest acceptable time to first token, seconds.
@@ -347,6 +354,7 @@ impl Default for SloSpec {
 
 /// Who executes the steps and what they are charged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct ExecutionSpec {
     /// Priced steps or a real model.
@@ -379,6 +387,7 @@ impl Default for ExecutionSpec {
 
 /// Priced steps or a real model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ExecutionMode {
     /// No tensor is touched; the cost model alone moves the clock.
@@ -394,6 +403,7 @@ pub enum ExecutionMode {
 /// Coefficients of `step = a + b·uncached prefill tokens + c·Σ(new token × its context)
 /// + d·decoding sequences + e·Σ context`, in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Coefficients {
     /// a: every step, µs.
@@ -410,6 +420,7 @@ pub struct Coefficients {
 
 /// Which TinyGPT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ModelChoice {
     /// 5 838 080 parameters: 6 layers of width 256.
@@ -422,6 +433,7 @@ pub enum ModelChoice {
 
 /// Where a live run computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum DeviceChoice {
     /// WebGPU when a hardware adapter answers and is the faster one, else the CPU.
@@ -434,6 +446,7 @@ pub enum DeviceChoice {
 
 /// What a live run charges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Charge {
     /// The cost model fitted to this device's own measured steps: results repeat.

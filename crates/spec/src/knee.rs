@@ -7,6 +7,8 @@
 //!
 //! A run starts with empty caches and ends: a longer one gives queues more time to grow beyond the knee, a shorter one less time to
 //! fill caches, so the number belongs to the length of the run, which the result states.
+//!
+//! A recorded trace has no rate of its own to vary: it is played faster or slower, and its rate is its requests ÷ the time from first to last.
 
 use crate::SCHEMA_VERSION;
 use crate::experiment::Spec;
@@ -28,7 +30,7 @@ pub struct KneeSpec {
     /// Schema version, [`SCHEMA_VERSION`].
     #[serde(default = "version")]
     pub version: u32,
-    /// The experiment; its rate is what is varied, its seed is the first one.
+    /// The experiment; its rate (of a trace, its speed) is what is varied, its seed is the first one.
     pub spec: Spec,
     /// Trials of every policy, with the seeds `spec.seed`, `spec.seed + 1` and so on.
     pub seeds: u32,
@@ -154,6 +156,9 @@ pub struct Probe {
     pub goodput_fraction: f64,
     /// 95th percentile of TTFT, seconds; absent when nobody was served.
     pub ttft_p95_s: Option<f64>,
+    /// Requests of the run.
+    #[serde(default)]
+    pub requests: u32,
     /// The limits are kept.
     pub good: bool,
 }

@@ -8,6 +8,7 @@
 //! | [`patch`] | dotted keys (`workload.rate=12`): the CLI's `--set` and the page's address |
 //! | [`base64url`] | how a script's text travels in an address |
 //! | [`report`] | [`Report`]: what a run says, one entry per policy |
+//! | `schema` | the JSON Schema of spec and report, on the host only |
 //! | [`sweep`] | [`sweep::SweepSpec`]: an experiment at every value of one or two settings; its report |
 //! | [`knee`] | the highest rate at which limits are kept, and how it was found |
 //! | [`coldstart`] | a cold start stage by stage, and what weights take at least |
@@ -31,6 +32,8 @@ mod named;
 pub mod patch;
 pub mod protocol;
 pub mod report;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod schema;
 pub mod signals;
 pub mod sweep;
 pub mod traffic;

@@ -3,7 +3,10 @@
 
 mod parts;
 
-pub use parts::{Chart, ChartRequest, DeviceReport, Offer, RequestStory, Series, SweepChartRequest, WriterFiles};
+pub use parts::{
+    Chart, ChartRequest, DeviceReport, ExportFile, ExportKind, Offer, RequestStory, Series, SweepChartRequest,
+    WriterFiles,
+};
 
 use crate::catalog::Catalog;
 use crate::coldstart::{ColdStart, ColdStartQuery};
@@ -70,6 +73,13 @@ pub enum ToWorker {
         run: u32,
         /// What to draw.
         chart: ChartRequest,
+    },
+    /// The finished or partial run as a file.
+    Export {
+        /// Number of the run.
+        run: u32,
+        /// Which.
+        kind: ExportKind,
     },
     /// Run one cell of a sweep. It goes before a run, and takes the place of another cell or trial.
     SweepCell {
@@ -240,6 +250,15 @@ pub enum FromWorker {
         run: u32,
         /// The picture and its numbers.
         chart: Box<Chart>,
+    },
+    /// A file that was asked for.
+    Export {
+        /// Number of the run.
+        run: u32,
+        /// Which.
+        kind: ExportKind,
+        /// The file.
+        file: Box<ExportFile>,
     },
     /// A cell's end.
     SweepCell {

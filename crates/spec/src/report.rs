@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// A whole experiment: one entry per policy, on the same arrivals.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 pub struct Report {
     /// Schema version.
     pub version: u32,
@@ -35,6 +36,7 @@ pub struct Report {
 
 /// What a run says about its preset's guess.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 pub struct Verdict {
     /// Index of the option that was right.
     pub option: u32,
@@ -44,14 +46,15 @@ pub struct Verdict {
 
 /// Facts of the workload.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 pub struct WorkloadReport {
     /// Requests offered.
     pub requests: u64,
     /// Prompt tokens offered.
     pub prompt_tokens: u64,
-    /// Last arrival, seconds.
+    /// Last arrival, seconds: as the workload has it, or where clients wait for answers before they ask again, as it was in the first run.
     pub last_arrival_s: f64,
-    /// Mean arrival rate, requests per second.
+    /// Mean arrival rate, requests per second: the same.
     pub rate_per_s: f64,
     /// What one cache of unlimited size, seeing all requests in order, would reuse.
     pub ceiling: Reuse,
@@ -61,6 +64,7 @@ pub struct WorkloadReport {
 
 /// What steps were charged.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 pub struct CostReport {
     /// `preset:<name>`, `custom`, `ticks`, `fitted` or `measured`.
     pub source: String,
@@ -76,6 +80,7 @@ pub struct CostReport {
 
 /// Fitted against measured, over the requests of all policies of a live run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 pub struct Prediction {
     /// Median of |fitted − measured| ÷ measured of a step's duration.
     pub step_error_p50: f64,
@@ -109,6 +114,7 @@ impl Prediction {
 
 /// One policy's result.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 pub struct PolicyReport {
     /// Registry name.
     pub name: String,
@@ -182,6 +188,7 @@ fn is_zero(count: &u64) -> bool {
 
 /// How replicas came and went in one run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 pub struct ScalingReport {
     /// Registry name of the controller; empty where nobody decided.
     pub controller: String,
@@ -229,6 +236,7 @@ pub struct ScalingReport {
 
 /// A part of the time between the first late request and relief.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 pub struct Delay {
     /// What took it.
     pub what: String,
@@ -237,14 +245,20 @@ pub struct Delay {
 }
 
 impl PolicyReport {
-    /// Prompt tokens that were neither in a cache nor fetched.
+    /// Prompt tokens that were neither in a cache nor fetched, those of retries included.
     pub fn computed_tokens(&self) -> u64 {
-        self.reuse.prompt_tokens - self.reuse.hit_tokens - self.store.map_or(0, |store| store.fetched_tokens)
+        self.replicas.iter().map(|replica| replica.uncached_tokens).sum()
+    }
+
+    /// Requests whose first token never came, so that no time to it is known of them.
+    pub fn unanswered(&self) -> u64 {
+        self.requests.total.saturating_sub(self.ttft_s.n)
     }
 }
 
 /// What came from the store behind the replicas.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 pub struct StoreReport {
     /// Prompt tokens fetched and not found in the replica's own cache, at first admission.
     pub fetched_tokens: u64,
@@ -264,6 +278,7 @@ pub struct StoreReport {
 
 /// A policy as its project's own configuration: illustrative, field names as the project gives them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 pub struct Configuration {
     /// The project.
     pub project: String,
@@ -275,6 +290,7 @@ pub struct Configuration {
 
 /// What clients did, and what it cost.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 pub struct ClientsReport {
     /// Registry name of the client policy; empty when several act together, or none.
     pub policy: String,
@@ -288,11 +304,17 @@ pub struct ClientsReport {
     pub hedges: u64,
     /// Retries that a budget or a breaker did not allow.
     pub unpaid: u64,
+    /// Attempts that took too long for their clients, whatever became of them on the server's side.
+    #[serde(default)]
+    pub timed_out: u64,
+    /// Mean rate of new requests from the first to the last, a second: that of the workload, unless clients wait for answers before they ask again.
+    #[serde(default)]
+    pub rate_per_s: f64,
     /// What became of attempts on the server's side.
     pub attempts: AttemptsReport,
     /// Where the capacity of replicas went, as shares of it.
     pub capacity: CapacityShares,
-    /// Most attempts in a second (or in one bin of the chart, if that is longer), a second.
+    /// Most attempts in a second (or in one bin of the run's count of attempts over time, if that is longer), a second.
     pub peak_per_s: f64,
     /// The same as a multiple of what the fleet can serve.
     pub peak: f64,
@@ -309,6 +331,7 @@ pub struct ClientsReport {
 
 /// What became of attempts; the parts sum to the attempts made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 pub struct AttemptsReport {
     /// A replica took them in.
     pub accepted: u64,
@@ -333,6 +356,7 @@ pub struct AttemptsReport {
 
 /// Shares of the capacity of all replicas; they sum to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 pub struct CapacityShares {
     /// For answers that somebody waited for.
     pub useful: f64,
@@ -342,12 +366,16 @@ pub struct CapacityShares {
     pub refusing: f64,
     /// For attempts that have not ended.
     pub unfinished: f64,
+    /// Lost while replicas were down or stood still.
+    #[serde(default)]
+    pub down: f64,
     /// For nothing.
     pub idle: f64,
 }
 
 /// How requests ended; the parts sum to `total`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 pub struct RequestCounts {
     /// Offered.
     pub total: u64,
@@ -372,6 +400,7 @@ pub struct RequestCounts {
 
 /// A distribution in seconds. Quantiles are nearest-rank on all samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 pub struct Quantiles {
     /// Samples.
     pub n: u64,
@@ -390,6 +419,7 @@ pub struct Quantiles {
 /// A difference in TTFT over the requests that got a first token from both policies: the same requests at the same instants, so what they share
 /// drops out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 pub struct PairedTtft {
     /// Requests compared.
     pub n: u64,
@@ -405,6 +435,7 @@ pub struct PairedTtft {
 
 /// Requests meeting every SLO.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 pub struct Goodput {
     /// Good requests ÷ duration.
     pub per_s: f64,
@@ -418,8 +449,9 @@ pub struct Goodput {
     pub itl_misses: u64,
 }
 
-/// Prompt tokens served from cache.
+/// Prompt tokens served from cache. Each request counts once, however often it was tried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 pub struct Reuse {
     /// Tokens found in the cache at first admission.
     pub hit_tokens: u64,
@@ -431,6 +463,7 @@ pub struct Reuse {
 
 /// Max ÷ mean over replicas, those left out that joined on the way and never got a request; 1 is even.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 pub struct Imbalance {
     /// Of requests assigned.
     pub assignments: f64,
@@ -440,6 +473,7 @@ pub struct Imbalance {
 
 /// One tenant under one policy.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 pub struct TenantReport {
     /// Tenant's name.
     pub name: String,
@@ -457,6 +491,7 @@ pub struct TenantReport {
 
 /// One replica under one policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 pub struct ReplicaReport {
     /// Requests sent to it.
     pub assignments: u64,

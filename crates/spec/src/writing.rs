@@ -148,6 +148,8 @@ pub struct Totals {
     pub tokens_per_s: Option<f64>,
     /// Prompt tokens computed ÷ all tokens computed.
     pub prefill_share: f64,
+    /// Measured time of prefill ÷ that of all steps; absent without a clock.
+    pub prefill_time_share: Option<f64>,
 }
 
 /// The model at hand, in words for people.

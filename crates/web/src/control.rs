@@ -6,7 +6,7 @@ use crate::{address, env, playback, text, traffic, write};
 use leptos::prelude::*;
 use servelab_spec::catalog::{Catalog, PresetInfo};
 use servelab_spec::experiment::{DeviceChoice, ExecutionMode};
-use servelab_spec::protocol::{ChartRequest, DeviceReport, FromWorker, ToWorker};
+use servelab_spec::protocol::{ChartRequest, DeviceReport, ExportKind, FromWorker, ToWorker};
 use servelab_spec::validate::MAX_POLICIES;
 use servelab_spec::wire;
 use std::sync::Arc;
@@ -91,6 +91,7 @@ pub(crate) fn open_preset(app: App, preset: PresetInfo) {
 /// Forgets the pictures and stories of an earlier run.
 fn clear(app: App) {
     app.run.failure.set(None);
+    app.run.methods.set(None);
     app.run.progress.set(Progress::default());
     app.story.set(None);
     app.panel.set(false);
@@ -140,6 +141,12 @@ pub(crate) fn tell(app: App, policy: u32, request: u32) {
 pub(crate) fn draw(app: App, chart: ChartRequest) {
     let run = app.run.number.get_untracked();
     post(app, app.run.host.get_untracked(), &ToWorker::Chart { run, chart });
+}
+
+/// Asks for the present run as a file.
+pub(crate) fn export(app: App, kind: ExportKind) {
+    let run = app.run.number.get_untracked();
+    post(app, app.run.host.get_untracked(), &ToWorker::Export { run, kind });
 }
 
 /// Measures a device. The CPU is measured beside the simulator, the GPU in its own worker.
@@ -251,6 +258,10 @@ fn listen(app: App, host: Host, message: FromWorker) {
                 app.charts[at].set(Some(Arc::new(*chart)));
             }
         }
+        FromWorker::Export { run, kind, file } if run == current => match kind {
+            ExportKind::Methods => app.run.methods.set(Some(file.text)),
+            _ => env::download(&file.name, &file.mime, &file.text),
+        },
         FromWorker::Measured { devices } => measured(app, host, devices),
         // Answers about runs that were replaced meanwhile.
         _ => {}

@@ -167,6 +167,8 @@ pub(crate) struct Run {
     /// The number of the run that `report` is of.
     pub reported: RwSignal<u32>,
     pub failure: RwSignal<Option<Failure>>,
+    /// The paragraph that states what was run, once somebody has asked for it.
+    pub methods: RwSignal<Option<String>>,
     /// Where it runs.
     pub host: RwSignal<Host>,
     /// Wall clock at its start, ms.
@@ -291,6 +293,7 @@ impl App {
                 report: RwSignal::new(None),
                 reported: RwSignal::new(0),
                 failure: RwSignal::new(None),
+                methods: RwSignal::new(None),
                 host: RwSignal::new(Host::Cpu),
                 started_ms: RwSignal::new(0.0),
             },

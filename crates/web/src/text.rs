@@ -8,6 +8,7 @@ macro_rules! texts {
 mod clients;
 mod cold;
 mod embed;
+mod exports;
 mod gateway;
 mod learn;
 mod results;
@@ -20,6 +21,7 @@ mod write;
 pub(crate) use clients::*;
 pub(crate) use cold::*;
 pub(crate) use embed::*;
+pub(crate) use exports::*;
 pub(crate) use gateway::*;
 pub(crate) use learn::*;
 pub(crate) use results::*;

@@ -20,6 +20,7 @@ use crate::devices::{Devices, Opened};
 use held::Held;
 use jobs::Job;
 use servelab_engine::{ExecuteError, Nanos};
+use servelab_lab::export::export;
 use servelab_lab::knee::KneePlan;
 use servelab_lab::session::byte_text;
 use servelab_lab::signals::signals;
@@ -204,6 +205,14 @@ impl<D: Devices> Desk<D> {
                         Err(error) => RequestStory { request, why: error.to_string(), ..Default::default() },
                     };
                     say(FromWorker::Request { run, story: Box::new(story) });
+                }
+            }
+            ToWorker::Export { run, kind } => {
+                if let Some(open) = self.open_run(run) {
+                    match export(&open.session, kind) {
+                        Ok(file) => say(FromWorker::Export { run, kind, file: Box::new(file) }),
+                        Err(error) => say(failed(run, &error)),
+                    }
                 }
             }
             ToWorker::SweepCell { run, sweep, cell } => self.begin(run, Job::cell(run, *sweep, cell), say),

@@ -8,7 +8,9 @@ use servelab_lab::{catalog, run_priced, startup};
 use servelab_spec::coldstart::ColdStartQuery;
 use servelab_spec::experiment::{ExecutionMode, PolicySpec};
 use servelab_spec::knee::{KneeChartRequest, KneeCurve, KneeSpec};
-use servelab_spec::protocol::{ChartRequest, DeviceReport, FromWorker, LATEST_S, SweepChartRequest, ToWorker};
+use servelab_spec::protocol::{
+    ChartRequest, DeviceReport, ExportKind, FromWorker, LATEST_S, SweepChartRequest, ToWorker,
+};
 use servelab_spec::sweep::{Axis, Figure, SweepSpec};
 use servelab_spec::{Spec, patch};
 use servelab_worker::desk::{Clock, Desk};
@@ -67,6 +69,20 @@ fn a_run_in_slices_gives_the_bytes_of_the_lab() {
     assert_eq!(bytes(report), bytes(&run_priced(&spec).unwrap()));
     let ends = said.iter().filter(|m| matches!(m, FromWorker::Report { .. } | FromWorker::Failed { .. })).count();
     assert_eq!(ends, 1, "W2");
+}
+
+/// A finished run leaves as files; a run that is not there has none.
+#[test]
+fn a_run_leaves_as_a_file() {
+    let mut desk = priced();
+    tell(&mut desk, run(1, &preset("book-trace")));
+    finish(&mut desk);
+    for kind in [ExportKind::Perfetto, ExportKind::Prometheus, ExportKind::Methods, ExportKind::Markdown] {
+        let said = tell(&mut desk, ToWorker::Export { run: 1, kind });
+        let [FromWorker::Export { run: 1, kind: of, file }] = said.as_slice() else { panic!("{said:?}") };
+        assert!(*of == kind && file.name.starts_with("servelab-book-trace-seed7") && !file.text.is_empty());
+    }
+    assert!(tell(&mut desk, ToWorker::Export { run: 2, kind: ExportKind::Methods }).is_empty());
 }
 
 /// It is answered at once, whatever else is under way, and a refusal names the field.

@@ -24,6 +24,7 @@ pub mod shelf;
 mod sniff;
 mod tree;
 
+pub use crate::source::replay::{Pace, pace};
 pub use problem::TraceError;
 pub(crate) use prompts::Shape;
 pub use reader::{ReadOptions, Reader, Reading};

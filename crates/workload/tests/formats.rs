@@ -189,6 +189,45 @@ fn usual_names_of_columns_need_no_map() {
     assert_eq!(reading.trace.sessions(), 2);
 }
 
+/// An export that is indented, or wrapped in an array: refused with what makes lines of it.
+#[test]
+fn json_that_is_no_lines_is_told_how_to_become_so() {
+    let row = "{\n \"timestamp\": 0,\n \"input_length\": 9,\n \"output_length\": 3,\n \"hash_ids\": [1]\n}\n";
+    for (text, advice) in [(row.repeat(2), "jq -c ."), (format!("[{row}]"), "jq -c '.[]'")] {
+        let error = try_read(text.as_bytes(), 11, ReadOptions::default()).unwrap_err().to_string();
+        assert!(error.contains(advice), "{error}");
+    }
+    let row =
+        |keys: &str| format!("{{\"timestamp\":0,\"input_length\":600,\"output_length\":3,\"hash_ids\":{keys}}}\n");
+    let text: String = ["[-1,2]", "[1,1.5]", "\"x\"", "null"].map(row).concat();
+    let reading = read(text.as_bytes());
+    assert_eq!(remarks(&reading), [(2, 2, true, "hash_ids is no list of whole numbers")]);
+    assert_eq!(reading.trace.rows().len(), 2);
+}
+
+/// As some spreadsheets on old Macs save it: lines end in a carriage return alone, and are counted all the same.
+#[test]
+fn lines_may_end_in_a_carriage_return() {
+    let table = b"ts,prompt_tokens,output_tokens\r0,10,5\r1,-1,5\r\r2,20,5\r3,30,x";
+    for piece in [1, 2, 5, usize::MAX] {
+        let reading = try_read(table, piece, ReadOptions::default()).unwrap();
+        assert_eq!(rows(&reading), [(0, 10, 5), (2000, 20, 5)]);
+        let expected = [(3, 1, true, "prompt is negative"), (6, 1, true, "output is no number")];
+        assert_eq!(remarks(&reading), expected, "pieces of {piece}");
+    }
+}
+
+/// Times since 1970 in milliseconds under a name that says nothing of units: no year that anybody logs, and said with what to do.
+#[test]
+fn milliseconds_that_are_taken_for_seconds_are_refused() {
+    let table = b"timestamp,prompt_tokens,output_tokens\n1700158546680,10,5\n1700158547680,10,5\n";
+    let error = try_read(table, 9, ReadOptions::default()).unwrap_err().to_string();
+    assert!(error.contains("of 2 rows") && error.contains("year 2262") && error.contains("unit=ms"), "{error}");
+    let map = ColumnMap { unit: "ms".into(), ..ColumnMap::default() };
+    let said = try_read(table, 9, ReadOptions { columns: Some(map), ..ReadOptions::default() }).unwrap();
+    assert_eq!((rows(&said), said.remarks.len()), (vec![(0, 10, 5), (1000, 10, 5)], 0));
+}
+
 #[test]
 fn pieces_of_any_size_give_the_same_trace() {
     let files: [(&[u8], ReadOptions); 8] = [

@@ -3,6 +3,9 @@
 #![cfg(not(target_arch = "wasm32"))]
 #![allow(clippy::unwrap_used)]
 
+#[path = "common/reads.rs"]
+mod reads;
+
 use servelab_engine::random::Stream;
 use servelab_spec::traffic::{ColumnMap, TraceFormat};
 use servelab_workload::trace::{ReadOptions, Reader};
@@ -125,21 +128,12 @@ fn damaged_files_are_read_or_refused_and_never_more() {
             let piece = 1 + draw.below(300) as usize;
             let before = HELD.load(Ordering::Relaxed);
             MOST.store(before, Ordering::Relaxed);
-            let mut reader = Reader::new(ReadOptions { format, columns, block_tokens: None });
-            let pushed = bytes.chunks(piece).try_for_each(|piece| reader.push(piece));
-            match pushed.and_then(|()| reader.finish()) {
+            match reads::read(&bytes, piece, ReadOptions { format, columns, block_tokens: None }) {
                 Ok(reading) => {
                     read += 1;
-                    let rows = reading.trace.rows();
-                    assert!(!rows.is_empty() && rows.is_sorted_by_key(|row| row.at));
-                    assert!(rows.iter().all(|row| row.prompt > 0 && row.output > 0));
-                    let skipped: u64 = reading.remarks.iter().filter(|of| of.skipped).map(|of| of.count).sum();
-                    assert_eq!(reading.rows, rows.len() as u64 + skipped, "every row is kept or counted");
+                    reads::play(reading.trace);
                 }
-                Err(error) => {
-                    refused += 1;
-                    assert!(error.to_string().len() > 20, "{error}");
-                }
+                Err(_) => refused += 1,
             }
             let most = MOST.load(Ordering::Relaxed).saturating_sub(before);
             assert!(most < ROOM, "file {number}, round {round}: {most} bytes held");
@@ -147,6 +141,35 @@ fn damaged_files_are_read_or_refused_and_never_more() {
     }
     // Of either kind there are many, or the damage is not what it should be.
     assert!(read > 400 && refused > 400, "{read} read, {refused} refused");
+}
+
+/// What the fuzzer kept because it reached something new, each file read in every way that a target of `fuzz/` has.
+#[test]
+fn what_the_fuzzer_found_is_read_or_refused() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus");
+    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    assert!(files.len() > 20, "{} files", files.len());
+    let (mut read, mut refused) = (0, 0);
+    for file in files {
+        let bytes = std::fs::read(&file).unwrap();
+        let formats = TraceFormat::ALL.map(Some).into_iter().chain([None]);
+        for (format, piece) in formats.flat_map(|format| [1, 100, usize::MAX].map(|piece| (format, piece))) {
+            let before = HELD.load(Ordering::Relaxed);
+            MOST.store(before, Ordering::Relaxed);
+            match reads::read(&bytes, piece, ReadOptions { format, ..ReadOptions::default() }) {
+                Ok(reading) => {
+                    read += 1;
+                    reads::play(reading.trace);
+                }
+                Err(_) => refused += 1,
+            }
+            let most = MOST.load(Ordering::Relaxed).saturating_sub(before);
+            assert!(most < ROOM, "{} as {format:?}: {most} bytes held", file.display());
+        }
+    }
+    assert!(read > 20 && refused > 20, "{read} read, {refused} refused");
 }
 
 /// A hundred megabytes in one line, and in one field: held never.

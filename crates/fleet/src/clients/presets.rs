@@ -110,8 +110,8 @@ pub static PRESETS: &[Preset] = &[
     },
     Preset {
         name: "immediate",
-        label: "Three retries at once",
-        description: "Tries three times more, without waiting.",
+        label: "Retries at once",
+        description: "Tries three times more, without waiting: four attempts, the first included.",
         source: "what a loop around a call does",
         policy: immediate,
     },

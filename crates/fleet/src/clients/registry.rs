@@ -84,7 +84,7 @@ pub fn params(preset: &Preset) -> Vec<ParamInfo> {
             "",
             policy.attempts,
             (1, 1000),
-            "Most attempts of a request, the first included.",
+            "Most attempts of a request, the first included: one more than its retries.",
         ),
         number(
             "timeout_s",
@@ -303,12 +303,12 @@ pub fn catalog() -> Vec<ClientInfo> {
 /// The policy of that name with some parameters set.
 ///
 /// # Errors
-/// [`SpecError`] naming the field: an unknown policy (`clients.policies.name`), an unknown parameter or one out of range
+/// [`SpecError`] naming the field: an unknown policy (`clients.policies`), an unknown parameter or one out of range
 /// (`clients.policies.<policy>.<parameter>`).
 pub fn build(name: &str, given: &BTreeMap<String, f64>) -> Result<ClientPolicy, SpecError> {
     let Some(preset) = super::presets::find(name) else {
         let known: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
-        return Err(SpecError::new("clients.policies.name", name, format!("client policies are {}", known.join(", "))));
+        return Err(SpecError::new("clients.policies", name, format!("accepted are {}", known.join(", "))));
     };
     let field = format!("clients.policies.{name}");
     let params = Params::read(&field, &params(preset), given)?;
@@ -443,7 +443,7 @@ mod tests {
             assert_eq!(field, format!("clients.policies.openai_sdk.{param}"));
         }
         let unknown = build("nobody", &BTreeMap::new()).unwrap_err();
-        assert!(unknown.field == "clients.policies.name" && unknown.accepted.contains("openai_sdk, anthropic_sdk"));
+        assert!(unknown.field == "clients.policies" && unknown.accepted.contains("openai_sdk, anthropic_sdk"));
         let layers = with(&[("attempts", 1000.0), ("layer_2_attempts", 11.0)]).unwrap_err();
         assert_eq!(layers.field, "clients.policies.openai_sdk.attempts");
     }

@@ -2,6 +2,7 @@
 
 use super::dispatch::{budget, view};
 use super::flights::{Attempt, InFlight, Where};
+use super::tape::{self, Ending};
 use super::timers::Timer;
 use super::{Core, Fleet};
 use crate::record::{Outcome, RequestRecord};
@@ -40,6 +41,13 @@ impl Fleet {
                     attempt.cached_tokens = cached_tokens;
                     attempt.fetched_tokens = fetched_tokens;
                     let request = attempt.request;
+                    if let Some(flight) = core.flights.requests.get_mut(request).filter(|flight| !flight.admitted)
+                        && let Some(prompt) = flight.request.as_deref().map(|asked| asked.prompt.len)
+                    {
+                        flight.admitted = true;
+                        core.first_sight.prompt_tokens += u64::from(prompt);
+                        core.first_sight.hit_tokens += u64::from(cached_tokens);
+                    }
                     if let Some(fault) = self.poisonous(request) {
                         self.core.crashing.push((index, id));
                         self.core.timers.insert(self.core.now, Timer::Poison { replica: index, fault });
@@ -100,6 +108,7 @@ impl Fleet {
         }
         *(if waited { &mut bin.useful } else { &mut bin.wasted }) += spent;
         *(if waited { &mut core.work.useful } else { &mut core.work.abandoned }) += spent;
+        tape::note_attempt(&mut self.tape, core, place, Ending::Finished);
         let Some(attempt) = core.flights.end(place) else { return };
         let Some(flight) = core.flights.requests.get(request) else { return };
         let Some(asked) = flight.request.as_deref() else { return };

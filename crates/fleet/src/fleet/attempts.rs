@@ -5,6 +5,7 @@
 use super::Fleet;
 use super::answers::record;
 use super::flights::{Attempt, InFlight, NOWHERE};
+use super::tape::{self, Ending};
 use super::timers::Timer;
 use crate::clients::{Cause, Failure, Pace};
 use crate::record::{Outcome, Refusal, RefusalCount, RequestRecord};
@@ -63,7 +64,9 @@ impl Fleet {
         if let Err(refusal) = core.clients.sends(core.now, whose, index, number) {
             self.count_refusal(refusal, UNAVAILABLE);
             self.core.fates.failed += 1;
-            return self.failed(place, None, Failure::refused(UNAVAILABLE, refusal));
+            let failure = Failure::refused(UNAVAILABLE, refusal);
+            self.note_held_back(place, &failure);
+            return self.failed(place, None, failure);
         }
         let policy = core.clients.policy(whose);
         let timeout = policy.timeout.map_or(Nanos::MAX, |time| core.now + time);
@@ -97,6 +100,7 @@ impl Fleet {
 
     /// The attempt at `place` has failed at the server.
     pub(super) fn fail(&mut self, place: u32, failure: Failure) {
+        tape::note_attempt(&mut self.tape, &self.core, place, Ending::of(&failure));
         let Some(attempt) = self.core.flights.end(place) else { return };
         if !attempt.waited {
             return self.core.flights.close(attempt.request);

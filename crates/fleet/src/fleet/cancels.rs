@@ -6,6 +6,7 @@
 use super::Fleet;
 use super::dispatch::{budget, view};
 use super::flights::{Attempt, NOWHERE, Where};
+use super::tape::{self, Ending};
 use crate::clients::Failure;
 use crate::replica::Spending;
 use servelab_engine::{Nanos, SequenceId};
@@ -49,6 +50,7 @@ impl Fleet {
             self.core.fates.withdrawn += 1;
         }
         self.detach(place);
+        tape::note_attempt(&mut self.tape, &self.core, place, Ending::Cancelled);
         self.core.flights.end(place);
         self.core.flights.close(request);
         if replica != NOWHERE {

@@ -20,6 +20,9 @@ pub struct Capacity {
     pub refusing: f64,
     /// For attempts that have not ended.
     pub unfinished: f64,
+    /// Lost while replicas were down or stood still.
+    #[serde(default)]
+    pub down: f64,
     /// For nothing.
     pub idle: f64,
 }
@@ -31,9 +34,11 @@ impl Fleet {
         let core = &self.core;
         let slots = f64::from(core.config.server_slots());
         let engines = core.replicas.iter().any(|replica| matches!(replica.model, Model::Engine(_)));
-        let (mut total, mut worked, mut refusing) = (-core.lacked.as_secs(), 0.0, 0.0);
-        for stats in self.replica_stats() {
+        let (mut total, mut worked, mut refusing, mut away) = (-core.lacked.as_secs(), 0.0, 0.0, 0.0);
+        for (stats, replica) in self.replica_stats().zip(&core.replicas) {
             total += stats.lifetime.as_secs() * slots;
+            // Of a place where nobody lived yet nothing is lost.
+            away += replica.ailments.away(core.now).min(stats.lifetime).as_secs() * slots;
             worked += stats.worked.as_secs();
             refusing += stats.refusing.as_secs();
         }
@@ -44,7 +49,8 @@ impl Fleet {
         // The time of attempts in servers is counted when they end, that of steps when the steps do.
         let scale = if !engines || parts == 0.0 { 1.0 } else { (worked - refusing) / parts };
         let (useful, wasted, unfinished) = (useful * scale, wasted * scale, open.as_secs() * scale);
-        let idle = (total - useful - wasted - refusing - unfinished).max(0.0);
-        Capacity { total, useful, wasted, refusing, unfinished, idle }
+        let rest = (total - useful - wasted - refusing - unfinished).max(0.0);
+        let down = away.min(rest);
+        Capacity { total, useful, wasted, refusing, unfinished, down, idle: rest - down }
     }
 }

@@ -66,6 +66,7 @@ impl Fleet {
             debug_assert!(at >= self.core.now, "F3 clock: {at:?} after {:?}", self.core.now);
             self.core.now = at;
             self.happen(event);
+            self.note_conditions();
             self.unchecked += 1;
             if self.unchecked >= CHECK_EVERY.max(self.core.flights.requests.len() as u32 / 16) {
                 self.debug_check(false);
@@ -166,6 +167,7 @@ impl Fleet {
         };
         self.ends.set(index, at);
         self.tell_kv_changes(index);
+        self.note_replica(index);
     }
 
     /// Splits every run of equal steps at the present instant: what has been done is told, the step in progress stays.

@@ -51,7 +51,8 @@ impl Fleet {
 
     /// A replica's process dies and does not come back for now.
     fn goes_down(&mut self, index: u32) {
-        self.core.replicas[index as usize].ailments.down += 1;
+        let now = self.core.now;
+        self.core.replicas[index as usize].ailments.change(now, |of| of.down += 1);
         if self.core.replicas[index as usize].ailments.down > 1 {
             return;
         }
@@ -70,7 +71,8 @@ impl Fleet {
 
     /// A replica's process is there again, empty.
     pub(super) fn comes_back(&mut self, index: u32) {
-        self.core.replicas[index as usize].ailments.down -= 1;
+        let now = self.core.now;
+        self.core.replicas[index as usize].ailments.change(now, |of| of.down -= 1);
         if self.core.replicas[index as usize].ailments.down == 0 {
             self.replicas_changed();
             self.stirred.push(index);
@@ -86,8 +88,8 @@ impl Fleet {
         }
         self.core.replicas[index as usize].ailments.frozen -= 1;
         self.catch_up(index);
-        let ailments = &mut self.core.replicas[index as usize].ailments;
-        (ailments.frozen, ailments.frozen_at) = (1, self.core.now);
+        let now = self.core.now;
+        self.core.replicas[index as usize].ailments.change(now, |of| (of.frozen, of.frozen_at) = (1, now));
         self.refresh(index);
     }
 
@@ -95,7 +97,7 @@ impl Fleet {
     fn thaws(&mut self, index: u32) {
         let now = self.core.now;
         let replica = &mut self.core.replicas[index as usize];
-        replica.ailments.frozen -= 1;
+        replica.ailments.change(now, |of| of.frozen -= 1);
         if replica.ailments.frozen == 0 {
             replica.model.get_mut().stood_still(now.since(replica.ailments.frozen_at));
             self.refresh(index);

@@ -44,6 +44,9 @@ pub(crate) struct InFlight {
     pub(crate) settled: bool,
     /// It is counted among its process's retries.
     pub(crate) retrying: bool,
+    /// A replica has admitted an attempt of it.
+    #[serde(default)]
+    pub(crate) admitted: bool,
     /// Failures since the backoff last began.
     pub(crate) failures: u32,
     /// When its client first sent it.
@@ -77,6 +80,7 @@ impl InFlight {
             waited: 0,
             settled: false,
             retrying: false,
+            admitted: false,
             failures: 0,
             waited_for: Nanos::MAX,
             retry_at: Nanos::MAX,

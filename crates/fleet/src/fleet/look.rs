@@ -3,7 +3,7 @@
 use super::flow::Flow;
 use super::{DecisionRecord, Fleet};
 use crate::config::FleetConfig;
-use crate::record::{Counts, Fates, ReplicaStats, RequestRecord, Work};
+use crate::record::{Counts, Fates, FirstSight, ReplicaStats, RequestRecord, Work};
 use crate::scaling::{Over, Signal};
 use crate::store::{KvStore, StoreStats};
 use servelab_engine::Nanos;
@@ -49,6 +49,11 @@ impl Fleet {
     /// What replicas have spent on attempts that have ended.
     pub fn work(&self) -> Work {
         self.core.work
+    }
+
+    /// Prompt tokens of the requests admitted so far, and those of them that were reused, each request counted once.
+    pub fn first_sight(&self) -> FirstSight {
+        self.core.first_sight
     }
 
     /// What became of attempts over time.

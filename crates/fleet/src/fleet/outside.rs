@@ -1,5 +1,6 @@
 //! Attempts that a managed API serves in the fleet's place.
 
+use super::tape::{self, Ending};
 use super::timers::Timer;
 use super::{Fleet, answers};
 use crate::record::{Outcome, RequestRecord};
@@ -29,7 +30,9 @@ impl Fleet {
     /// The API has answered the attempt of that name, if it is still under way.
     pub(super) fn answered_outside(&mut self, id: SequenceId) {
         let core = &mut self.core;
-        let Some(attempt) = core.flights.place(id).and_then(|place| core.flights.end(place)) else { return };
+        let Some(place) = core.flights.place(id) else { return };
+        tape::note_attempt(&mut self.tape, core, place, Ending::Outside);
+        let Some(attempt) = core.flights.end(place) else { return };
         let request = attempt.request;
         let Some(flight) = core.flights.requests.get(request) else { return };
         if !attempt.waited {

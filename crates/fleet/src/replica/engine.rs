@@ -206,16 +206,31 @@ impl EngineReplica {
         (current, recent)
     }
 
-    fn frame_of(&self, run: &Run, step: u32) -> StepFrame {
-        let boundary = |steps| match steps {
+    /// Tells start, end and work of each step that ended after `after`, oldest first, as far as the latest runs are kept.
+    pub(crate) fn steps_after(&self, after: Nanos, tell: &mut dyn FnMut(Nanos, Nanos, &StepWork)) {
+        let known = self.recent.iter().rev().take_while(|run| run.start >= after && run.end > after).count();
+        for run in self.recent.range(self.recent.len() - known..) {
+            (0..run.repeat.max(1)).for_each(|step| {
+                let [start, end] = [step, step + 1].map(|steps| self.boundary_of(run, steps));
+                tell(start, end, &run.work);
+            });
+        }
+    }
+
+    /// End of the first `steps` steps of a run that ended.
+    fn boundary_of(&self, run: &Run, steps: u32) -> Nanos {
+        match steps {
             0 => run.start,
             // The end of a run is not always the cost model's: measured steps are charged what they took.
-            steps if steps == run.repeat => run.end,
+            steps if steps == run.repeat.max(1) => run.end,
             steps => run.start + run.clock.preview(self.cost.run(&run.work, steps)),
-        };
+        }
+    }
+
+    fn frame_of(&self, run: &Run, step: u32) -> StepFrame {
         StepFrame {
-            start_s: boundary(step).as_secs(),
-            end_s: boundary(step + 1).as_secs(),
+            start_s: self.boundary_of(run, step).as_secs(),
+            end_s: self.boundary_of(run, step + 1).as_secs(),
             prefill_tokens: run.work.prefill_tokens as u32,
             decode_sequences: run.work.decode_sequences as u32,
         }

@@ -125,7 +125,7 @@ const NUMBERS: &[(Words, f64)] = &[
         (
             "routing.scrape_s",
             "Scrape period",
-            "Time between two readings of engine metrics; 0 reads them at every decision, which nothing real does.",
+            "Time between two readings of engine metrics. 0 is an oracle: they are read at every decision, which nothing real does; take what comes out for a bound.",
         ),
         0.05,
     ),

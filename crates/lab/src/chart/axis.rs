@@ -106,6 +106,21 @@ pub fn tick_text(value: f64, ticks: &[f64]) -> String {
     if text.trim_start_matches('-').chars().all(|c| c == '0' || c == '.') { "0".into() } else { text }
 }
 
+/// Values as an axis says them: what is no whole number with three figures at most, unless two of them would read alike.
+pub fn value_texts(values: &[f64]) -> Vec<String> {
+    let short = |&value: &f64| match value {
+        whole if whole.fract() == 0.0 => whole.to_string(),
+        value => {
+            let decimals = (2.0 - libm::floor(libm::log10(value.abs()))).clamp(0.0, 12.0) as usize;
+            let text = format!("{value:.decimals$}");
+            if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+        }
+    };
+    let texts: Vec<String> = values.iter().map(short).collect();
+    let alike = texts.iter().enumerate().any(|(at, text)| texts[..at].contains(text));
+    if alike { values.iter().map(f64::to_string).collect() } else { texts }
+}
+
 /// The end of an axis that starts at zero: the next round number above `max`.
 pub fn round_up(max: f64, most: usize) -> f64 {
     if !(max.is_finite() && max > 0.0) {
@@ -113,4 +128,16 @@ pub fn round_up(max: f64, most: usize) -> f64 {
     }
     let step = step(max / most as f64);
     libm::ceil(max / step - 1e-9) * step
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_between_the_ends_of_a_range_are_said_short() {
+        assert_eq!(value_texts(&[0.1, 0.257143, 0.414286, 1.2]), ["0.1", "0.257", "0.414", "1.2"]);
+        assert_eq!(value_texts(&[1024.0, 1536.5, 12.3456]), ["1024", "1536", "12.3"], "whole numbers stay");
+        assert_eq!(value_texts(&[0.2571, 0.2572]), ["0.2571", "0.2572"], "they would read alike");
+    }
 }

@@ -1,5 +1,6 @@
 //! A map over two axes: one policy's figure, or the difference of two where it is more than noise.
 
+use super::axis::value_texts;
 use super::borders::{self, Borders};
 use super::palette::{Scheme, scheme};
 use super::ramp::{amounts, differences, ink_on};
@@ -55,7 +56,7 @@ pub(super) fn draw(request: &SweepChartRequest, report: &SweepReport) -> Chart {
     // Borders are named above the map.
     let named = if borders.is_some() { LINE } else { 0.0 };
     let top = 8.0 + LINE * heading.len() as f64 + LINE + 4.0 + named;
-    let widest = |texts: &[AxisValue]| texts.iter().map(|text| text_width(&text.to_string(), TEXT)).fold(0.0, f64::max);
+    let widest = |values: &[AxisValue]| texts(values).iter().map(|text| text_width(text, TEXT)).fold(0.0, f64::max);
     let left = 14.0 + widest(&rows);
     let ends: Vec<String> = [low, (low + high) / 2.0, high].iter().map(|&value| say(figure, value)).collect();
     let right = BAR + 14.0 + ends.iter().map(|text| text_width(text, TEXT)).fold(0.0, f64::max);
@@ -241,9 +242,17 @@ fn is_noise(band: &Band) -> bool {
     band.low.is_some() && !band.significant
 }
 
+/// Values as the map says them.
+fn texts(values: &[AxisValue]) -> Vec<String> {
+    match values.iter().map(AxisValue::number).collect::<Option<Vec<f64>>>() {
+        Some(numbers) => value_texts(&numbers),
+        None => values.iter().map(ToString::to_string).collect(),
+    }
+}
+
 /// Values that have room, evenly thinned out.
 fn thinned(values: &[AxisValue], room: f64, needs: impl Fn(&str) -> f64) -> Vec<(usize, String)> {
-    let texts: Vec<String> = values.iter().map(ToString::to_string).collect();
+    let texts = texts(values);
     let widest = texts.iter().map(|text| needs(text)).fold(1.0, f64::max);
     let every = libm::ceil(widest * texts.len() as f64 / room.max(1.0)).max(1.0) as usize;
     texts.into_iter().enumerate().step_by(every).collect()
@@ -279,7 +288,7 @@ fn title(request: &SweepChartRequest, report: &SweepReport, fields: &[Field]) ->
             match best {
                 Some(field) if figure.better() != Better::Neither => {
                     let (columns, rows) = (values(report, 0), values(report, 1));
-                    let (x, y) = (&columns[field.column], &rows[field.row]);
+                    let (x, y) = (&texts(&columns)[field.column], &texts(&rows)[field.row]);
                     format!("{question} Best is {} at {x} and {y}", say(figure, field.band.mean))
                 }
                 _ => question,

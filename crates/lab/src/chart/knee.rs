@@ -70,7 +70,7 @@ pub fn draw(request: &KneeChartRequest, report: &KneeReport) -> Result<Chart, Sp
             "offered rate (requests/s per replica)".into()
         },
         x_unit: Unit::Count,
-        y_name,
+        y_name: y_name.into(),
         y_unit,
         y_at_least: 0.0,
         y_at_most,
@@ -140,7 +140,8 @@ mod tests {
                 let ttft = rate_per_s / 10.0 * if good { 1.0 } else { 100.0 };
                 let goodput_per_s = rate_per_s.min(knee);
                 let goodput_fraction = goodput_per_s / rate_per_s;
-                Probe { rate_per_s, step: Some(step), goodput_per_s, goodput_fraction, ttft_p95_s: Some(ttft), good }
+                let (step, ttft_p95_s) = (Some(step), Some(ttft));
+                Probe { rate_per_s, step, goodput_per_s, goodput_fraction, ttft_p95_s, requests: 300, good }
             };
             let probes = [(-2, 4.0), (0, 8.0), (2, 16.0)].map(probe).into();
             let (policy, seed) = (trial / 2, 7 + u64::from(trial % 2));

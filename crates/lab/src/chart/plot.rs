@@ -3,7 +3,7 @@
 use super::axis::{Unit, log_ticks, round_up, tick_text, ticks};
 use super::palette::{LATE, Scheme, dash, scheme};
 use super::sample::per_column;
-use super::svg::{Svg, TEXT, TITLE, text_width, wrap};
+use super::svg::{Svg, TEXT, TITLE, shortened, text_width, wrap};
 use super::{Direction, Form, Picture, Ribbon, Stroke};
 use servelab_spec::protocol::{Chart, ChartRequest, Series};
 use std::fmt::Write;
@@ -50,7 +50,7 @@ impl Frame {
 pub(super) fn render(request: &ChartRequest, picture: &Picture) -> Chart {
     let (width, height) = (f64::from(request.width), f64::from(request.height));
     let colours = scheme(request.dark);
-    let (x_label, y_label) = (picture.x_unit.label(&picture.x_name), picture.y_unit.label(picture.y_name));
+    let (x_label, y_label) = (picture.x_unit.label(&picture.x_name), picture.y_unit.label(&picture.y_name));
     let empty = picture.strokes.iter().all(|stroke| stroke.points.is_empty());
 
     let heading = wrap(&picture.title, TITLE, width - 16.0, 3);
@@ -71,9 +71,10 @@ pub(super) fn render(request: &ChartRequest, picture: &Picture) -> Chart {
 
     let series = sampled(picture, x, (width - left) as u32);
     let ends = end_labels(picture, &series, y, height - top - bottom);
-    let at_ends = width >= LABELLED_WIDTH && ends.iter().all(|end| end.shift <= LABEL_SHIFT);
     let longest = ends.iter().map(|end| text_width(&picture.strokes[end.stroke].label, TEXT)).fold(0.0, f64::max);
-    let right = if at_ends { longest.min(width / 3.0) + SWATCH + 14.0 } else { 12.0 };
+    // A label that takes more than a third of the picture would be cut off, or leave the plot no room.
+    let at_ends = width >= LABELLED_WIDTH && longest <= width / 3.0 && ends.iter().all(|end| end.shift <= LABEL_SHIFT);
+    let right = if at_ends { longest + SWATCH + 14.0 } else { 12.0 };
     let legend = if at_ends || empty { vec![] } else { legend_rows(picture, &ends, width - left - right) };
     top += LINE * legend.len() as f64;
 
@@ -109,7 +110,8 @@ pub(super) fn render(request: &ChartRequest, picture: &Picture) -> Chart {
                 svg.text((x + SWATCH + 4.0, y + 4.0), "start", colours.ink, &stroke.label);
             }
         }
-        draw_legend(&mut svg, picture, &legend, (left, top - 5.0 - LINE * (legend.len() as f64 - 1.0)), colours);
+        let from = (left, top - 5.0 - LINE * (legend.len() as f64 - 1.0), width - left - 4.0);
+        draw_legend(&mut svg, picture, &legend, from, colours);
     }
     Chart {
         id: request.id.clone(),
@@ -236,14 +238,16 @@ fn legend_rows(picture: &Picture, ends: &[EndLabel], width: f64) -> Vec<Vec<(usi
     rows
 }
 
-fn draw_legend(svg: &mut Svg, picture: &Picture, rows: &[Vec<(usize, f64)>], from: (f64, f64), colours: &Scheme) {
+/// `from`: left and top of the first row, and the room to the right edge.
+fn draw_legend(svg: &mut Svg, picture: &Picture, rows: &[Vec<(usize, f64)>], from: (f64, f64, f64), colours: &Scheme) {
     for (index, row) in rows.iter().enumerate() {
         let y = from.1 + LINE * index as f64;
         for &(stroke, at) in row {
             let stroke = &picture.strokes[stroke];
             let x = from.0 + at;
             svg.line((x, y - 4.0), (x + SWATCH, y - 4.0), colours.lane(stroke.lane), 2.0, dash(stroke.lane));
-            svg.text((x + SWATCH + 4.0, y), "start", colours.ink, &stroke.label);
+            let room = from.2 - at - SWATCH - 4.0;
+            svg.text((x + SWATCH + 4.0, y), "start", colours.ink, &shortened(&stroke.label, TEXT, room));
         }
     }
 }

@@ -85,7 +85,7 @@ pub(super) fn demand_and_capacity(lanes: &[Lane]) -> Picture {
         title,
         x_name: "time".into(),
         x_unit: Unit::Seconds,
-        y_name: "requests per second",
+        y_name: "requests per second".into(),
         y_unit: Unit::Count,
         y_at_least: 1.0,
         y_at_most: f64::INFINITY,

@@ -47,7 +47,7 @@ pub(super) fn ttft_over_time(lanes: &[Lane], slo: &SloSpec) -> Picture {
         title,
         x_name: "arrival".into(),
         x_unit: Unit::Seconds,
-        y_name: "time to first token",
+        y_name: "time to first token".into(),
         y_unit: Unit::of_duration(largest),
         y_at_least: 0.0,
         y_at_most: f64::INFINITY,
@@ -67,7 +67,8 @@ pub(super) fn ttft_cdf(lanes: &[Lane], slo: &SloSpec) -> Picture {
     for (lane, run) in lanes.iter().enumerate() {
         let sorted = sorted_ttft(run);
         largest = sorted.last().copied().unwrap_or(0.0).max(largest);
-        let n = sorted.len() as f64;
+        // Of all that have come, so that who was never answered lowers the line.
+        let n = run.spans.len().max(sorted.len()) as f64;
         let mut points = Vec::with_capacity(sorted.len() + 1);
         if !sorted.is_empty() {
             points.push((0.0, 0.0));
@@ -75,24 +76,29 @@ pub(super) fn ttft_cdf(lanes: &[Lane], slo: &SloSpec) -> Picture {
         points.extend(sorted.iter().enumerate().map(|(index, &ttft)| (ttft, (index + 1) as f64 / n)));
         strokes.push(Stroke { lane, label: run.label.clone(), form: Form::Steps, points });
     }
-    // Every line runs on to the right edge: all of its requests are in by then.
+    // Every line runs on to the right edge: all of its first tokens are in by then.
     for stroke in &mut strokes {
-        if stroke.points.last().is_some_and(|last| last.0 < largest) {
-            stroke.points.push((largest, 1.0));
+        if let Some(&(_, share)) = stroke.points.last().filter(|last| last.0 < largest) {
+            stroke.points.push((largest, share));
         }
     }
     let shares = summary(lanes, |run| {
         let good = run.ttft.iter().filter(|point| point.1 <= slo.ttft_s).count();
-        (!run.ttft.is_empty()).then(|| 1.0 - good as f64 / run.ttft.len() as f64)
+        let all = run.spans.len().max(run.ttft.len());
+        (!run.ttft.is_empty()).then(|| 1.0 - good as f64 / all as f64)
     });
-    let intro = format!("First tokens within {}:", duration(slo.ttft_s));
+    let intro = format!("Requests with a first token within {}:", duration(slo.ttft_s));
     let share = |missed: f64| percent(1.0 - missed);
     Picture {
         title: compare(&shares, &intro, share),
-        summary: sentence(&shares, &format!("Share of first tokens within {}", duration(slo.ttft_s)), share),
+        summary: sentence(
+            &shares,
+            &format!("Share of requests with a first token within {}", duration(slo.ttft_s)),
+            share,
+        ),
         x_name: "time to first token".into(),
         x_unit: Unit::of_duration(largest),
-        y_name: "requests",
+        y_name: "requests".into(),
         y_unit: Unit::Percent,
         y_at_least: 1.0,
         y_at_most: f64::INFINITY,
@@ -122,7 +128,7 @@ pub(super) fn outstanding_over_time(lanes: &[Lane]) -> Picture {
         summary: sentence(&peaks, "Most requests outstanding at once", count),
         x_name: "time".into(),
         x_unit: Unit::Seconds,
-        y_name: "requests outstanding",
+        y_name: "requests outstanding".into(),
         y_unit: Unit::Count,
         y_at_least: 1.0,
         y_at_most: f64::INFINITY,
@@ -153,7 +159,7 @@ pub(super) fn reuse_over_time(lanes: &[Lane]) -> Picture {
         summary: sentence(&missed, "Share of prompt tokens found in a cache", share),
         x_name: "arrival".into(),
         x_unit: Unit::Seconds,
-        y_name: "reuse",
+        y_name: "reuse".into(),
         y_unit: Unit::Percent,
         y_at_least: 1.0,
         y_at_most: f64::INFINITY,

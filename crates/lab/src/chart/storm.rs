@@ -3,7 +3,7 @@
 use super::axis::Unit;
 use super::palette::{CAPACITY, DEMAND};
 use super::{Form, Lane, Picture, Stroke};
-use crate::words::digits;
+use crate::words::{digits, duration};
 
 /// One run whose clients have rules of their own, as charts need it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -14,6 +14,8 @@ pub struct StormLane {
     pub attempts: Vec<f64>,
     /// Requests per second that arrive anew, in each bin.
     pub arrivals: Vec<f64>,
+    /// Most attempts in a second, a second: the figure of tables, while a bin may be shorter than a second and its rate higher.
+    pub peak_per_s: f64,
     /// Requests per second that the fleet can serve.
     pub capacity: f64,
     /// The run has come so far, seconds.
@@ -24,9 +26,14 @@ pub struct StormLane {
 const BINS: usize = 1200;
 
 impl StormLane {
+    /// Bins that make one of the picture.
+    fn together(&self) -> usize {
+        self.attempts.len().div_ceil(BINS).max(1)
+    }
+
     /// Values of whole bins together, so that a picture has at most [`BINS`] of them.
     fn points(&self, values: &[f64]) -> Vec<(f64, f64)> {
-        let together = values.len().div_ceil(BINS).max(1);
+        let together = self.together();
         let mut points: Vec<(f64, f64)> = (0u32..)
             .zip(values.chunks(together))
             .map(|(at, bins)| {
@@ -49,23 +56,26 @@ pub(super) fn attempts_over_time(lanes: &[Lane], y_log: bool) -> Picture {
         let points = vec![(0.0, longest.capacity), (longest.until_s, longest.capacity)];
         strokes.push(Stroke { lane: CAPACITY, label: "capacity".into(), form: Form::Line, points });
     }
-    let peak = |run: &StormLane| run.points(&run.attempts).iter().fold(0.0f64, |most, point| most.max(point.1));
     for &(lane, of, run) in &runs {
         strokes.push(Stroke { lane, label: of.label.clone(), form: Form::Steps, points: run.points(&run.attempts) });
     }
     let peaks: Vec<String> =
-        runs.iter().map(|(_, of, run)| format!("{} with {}", digits(peak(run)), of.label)).collect();
+        runs.iter().map(|(_, of, run)| format!("{} with {}", digits(run.peak_per_s), of.label)).collect();
+    let scale = if y_log { " (log scale)" } else { "" };
     let title = match &runs[..] {
-        [] => "Attempts per second".into(),
-        [(.., run)] => format!("At most {} attempts per second", digits(peak(run))),
-        _ => format!("At most so many attempts per second: {}", peaks.join(", ")),
+        [] => format!("Attempts per second{scale}"),
+        [(.., run)] => format!("At most {} attempts per second{scale}", digits(run.peak_per_s)),
+        _ => format!("At most so many attempts per second{scale}: {}", peaks.join(", ")),
     };
+    // Within a second more may come at once: the lines go by bins, and those say how long they are.
+    let bin = runs.iter().map(|(.., run)| run.bin_s * run.together() as f64).fold(0.0, f64::max);
+    let bins = if bin > 0.0 { format!(", in bins of {}", duration(bin)) } else { String::new() };
     Picture {
-        summary: format!("Attempts per second over time. {title}."),
+        summary: format!("Attempts per second over time{bins}. {title}, over a whole second."),
         title,
         x_name: "time".into(),
         x_unit: Unit::Seconds,
-        y_name: "attempts per second",
+        y_name: format!("attempts per second{bins}").into(),
         y_unit: Unit::Count,
         y_at_least: 1.0,
         y_at_most: f64::INFINITY,

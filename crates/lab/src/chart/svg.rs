@@ -149,6 +149,15 @@ pub fn text_width(text: &str, size: f64) -> f64 {
     text.chars().count() as f64 * size * 0.58
 }
 
+/// `text`, or as much of it as `width` pixels hold, with an ellipsis.
+pub fn shortened(text: &str, size: f64, width: f64) -> String {
+    if text_width(text, size) <= width {
+        return text.to_owned();
+    }
+    let most = libm::floor(width / (size * 0.58)).max(1.0) as usize;
+    text.chars().take(most.saturating_sub(1)).chain(['…']).collect()
+}
+
 /// Breaks `text` at blanks into lines of at most `width` pixels and at most `most` lines, the last one cut with an ellipsis.
 pub fn wrap(text: &str, size: f64, width: f64, most: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();

@@ -143,7 +143,7 @@ fn lines(request: &SweepChartRequest, report: &SweepReport, axis: &Axis) -> Char
         summary: summary(report, figure, &strokes, &name),
         x_name: if log { format!("{name}, logarithmic") } else { name }.into(),
         x_unit: Unit::Count,
-        y_name: figure_name(figure),
+        y_name: figure_name(figure).into(),
         y_unit: unit(figure, largest),
         y_at_least: 0.0,
         y_at_most: f64::INFINITY,

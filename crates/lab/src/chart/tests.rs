@@ -20,7 +20,7 @@ fn lane(label: &str, values: &[(f64, f64)]) -> Lane {
     let scaling = ScalingLane { bin_s: 1.0, demand, late, capacity, until_s: 3.0 };
     let hits = values.iter().map(|&(at, _)| (at, 100, 30)).collect();
     let (attempts, arrivals) = (vec![1.0, 5.0, 2.0], vec![1.0, 3.0, 2.0]);
-    let storm = StormLane { bin_s: 1.0, attempts, arrivals, capacity: 2.0, until_s: 3.0 };
+    let storm = StormLane { bin_s: 1.0, attempts, arrivals, peak_per_s: 9.0, capacity: 2.0, until_s: 3.0 };
     Lane { label: label.into(), ttft: values.to_vec(), spans, hits, scaling: Some(scaling), storm: Some(storm) }
 }
 
@@ -46,7 +46,7 @@ fn titles_say_the_finding() {
         charts[0].title,
         "Half of all first tokens come within 120 ms with Prefix affinity, 700 ms with Round-robin"
     );
-    assert_eq!(charts[1].title, "First tokens within 1 s: 100 % with every policy");
+    assert_eq!(charts[1].title, "Requests with a first token within 1 s: 100 % with every policy");
     assert!(charts[2].title.starts_with("Most requests outstanding at once: "), "{}", charts[2].title);
     assert!(charts[0].summary.contains("Round-robin 700 ms, Prefix affinity 120 ms"), "{}", charts[0].summary);
 }
@@ -62,6 +62,16 @@ fn a_run_in_progress_shows_what_is_known() {
     assert_eq!((demand(&now), demand(&end)), (vec![0.0], vec![0.0, 1.0, 2.0]));
     assert!(now.title.ends_with(" so far") && !end.title.ends_with(" so far"), "{}", now.title);
     assert_eq!(now.x, end.x, "the axis is the whole run's from the start");
+}
+
+/// Of four requests one is never answered: three quarters is as high as the line gets.
+#[test]
+fn who_is_never_answered_lowers_the_share() {
+    let mut of = lane("Round-robin", &[(0.0, 0.1), (1.0, 0.2), (2.0, 0.3)]);
+    of.spans.push((3.0, None));
+    let chart = draw(&request("ttft_cdf"), &[of], &SloSpec::default()).unwrap();
+    assert_eq!(chart.title, "Requests with a first token within 1 s: 75 % with Round-robin");
+    assert_eq!(chart.series[0].y.last(), Some(&75.0));
 }
 
 #[test]
@@ -200,6 +210,37 @@ fn narrow_pictures_have_a_legend_and_wide_ones_end_labels() {
     assert_eq!((narrow.1, wide.1), (1, 1));
     assert!(narrow.0 > 340.0, "the legend leaves the plot its width");
     assert!(wide.0 < 820.0, "room for labels at the ends");
+}
+
+/// The estimated end of every text that starts somewhere lies within the picture, however long the names of policies are.
+#[test]
+fn no_name_is_cut_off_at_the_edge() {
+    let name = |at: usize| {
+        format!("{at} Retries at once (time-out 2, budget bucket, filled by successes, attempts of layer 2 3)")
+    };
+    let lanes: Vec<Lane> = (0..4).map(|at| lane(&name(at), &[(0.0, 0.1), (9.0, 0.2 + at as f64)])).collect();
+    for width in [320, 480, 700, 960, 1400] {
+        for chart in draw_all(&lanes, |request| request.width = width) {
+            for text in chart.svg.split("<text").skip(1).filter(|text| text.contains("\"start\"")) {
+                let x: f64 = text.split("x=\"").nth(1).unwrap().split('"').next().unwrap().parse().unwrap();
+                let words = text.split(['>', '<']).nth(1).unwrap();
+                assert!(x + svg::text_width(words, svg::TEXT) <= f64::from(width) + 1.0, "{width}: {x} {words}");
+            }
+            let named = chart.svg.matches("Retries at once").count();
+            assert!(named > 4 || width < 480, "{width}: {}", chart.svg);
+        }
+    }
+}
+
+#[test]
+fn linear_and_log_pictures_are_told_apart_by_their_titles() {
+    let [linear, log] = ["attempts_over_time", "attempts_over_time_log"]
+        .map(|id| draw(&request(id), &two(), &SloSpec::default()).unwrap());
+    assert_ne!(linear.title, log.title);
+    assert!(log.title.contains("log scale") && !linear.title.contains("log scale"), "{}", log.title);
+    // The figure is that of a whole second, as in tables; the axis says how long a bin is.
+    assert!(linear.title.contains("9 with"), "{}", linear.title);
+    assert!(linear.y_label.contains("in bins of 1 s"), "{}", linear.y_label);
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! Which policy keeps the limits up to which rate, and whether that is more than noise, in sentences out of a knee's report.
 
+use super::played::too_short;
 use crate::sweep::{band, listed};
 use crate::words::percent;
+use servelab_spec::experiment::WorkloadSpec;
 use servelab_spec::knee::{KneeReport, PolicyKnee};
 use servelab_spec::sweep::Band;
 
@@ -24,7 +26,9 @@ pub fn findings(report: &KneeReport) -> Vec<String> {
         ));
         out.extend(versus(report, best, others));
     }
-    out.extend(report.policies.iter().filter_map(ended));
+    let heaps = matches!(report.knee.spec.workload, WorkloadSpec::Trace(_));
+    out.extend(report.policies.iter().filter_map(|policy| ended(policy, heaps)));
+    out.extend(too_short(report));
     out
 }
 
@@ -68,20 +72,22 @@ fn versus(report: &KneeReport, best: usize, others: &[usize]) -> Option<String> 
     Some(format!("{}.", parts.join("; ")))
 }
 
-/// A policy of which no search found the knee.
-fn ended(knee: &PolicyKnee) -> Option<String> {
+/// A policy of which no search found the knee. `heaps`: requests may be so close together that no rate draws them apart.
+fn ended(knee: &PolicyKnee, heaps: bool) -> Option<String> {
     let label = &knee.label;
+    let more = "they ask for more than an idle fleet gives";
     match (knee.per_s, knee.never_good, knee.always_good) {
-        (None, 1.., 0) => {
-            Some(format!("{label} keeps the limits at no rate: they ask for more than an idle fleet gives."))
-        }
+        (None, 1.., 0) if heaps => Some(format!(
+            "{label} keeps the limits at no rate: {more} for the trace's longest prompts, or too many requests were recorded at one instant."
+        )),
+        (None, 1.., 0) => Some(format!("{label} keeps the limits at no rate: {more}.")),
         (None, 0, 1..) => Some(format!("{label} keeps the limits at every rate that was tried.")),
         _ => None,
     }
 }
 
 /// Three figures: a search is good to one in fifty.
-fn rate(value: f64) -> String {
+pub(super) fn rate(value: f64) -> String {
     let decimals = if value >= 100.0 {
         0
     } else if value >= 10.0 {

@@ -11,7 +11,7 @@ use servelab_spec::knee::{KneeReport, KneeTrial};
 pub fn merge(reports: Vec<KneeReport>) -> Result<KneeReport, MergeError> {
     let first = reports.first().ok_or(MergeError::Nothing)?;
     let (knee, generator) = (first.knee.clone(), first.generator.clone());
-    let plan = KneePlan::new(knee).map_err(|error| MergeError::Damaged { at: 0, what: error.to_string() })?;
+    let plan = KneePlan::of_results(knee).map_err(|error| MergeError::Damaged { at: 0, what: error.to_string() })?;
     let mut trials: Vec<KneeTrial> = Vec::with_capacity(plan.trials() as usize);
     for (at, report) in reports.into_iter().enumerate() {
         let different = |what| Err(MergeError::Different { at, what });

@@ -4,11 +4,13 @@ use super::{guess, preset, scaling, tenants};
 use crate::admission;
 use crate::report::verdict::{Case, Judge};
 use crate::stats::quantile;
-use crate::words::{duration, percent};
+use crate::words::{digits, duration, percent};
 use servelab_fleet::scaling::Signal;
 use servelab_spec::catalog::PresetInfo;
-use servelab_spec::experiment::{Coefficients, GatewaySpec, MultiTenantSpec, PolicySpec, SloSpec, Spec, WorkloadSpec};
-use servelab_spec::report::Verdict;
+use servelab_spec::experiment::{
+    Coefficients, GatewaySpec, MultiTenantSpec, OrderKind, PolicySpec, SloSpec, Spec, WorkloadSpec,
+};
+use servelab_spec::report::{PolicyReport, Verdict};
 
 pub(super) fn all() -> Vec<PresetInfo> {
     vec![noisy_tenant(), batch(), who_says_no(), cold_spike()]
@@ -70,10 +72,13 @@ const WITHOUT_THE_FIRST: [(&str, &str); 3] =
 fn quiet_again(case: &Case<'_>) -> Option<Verdict> {
     let policies = &case.spec.policies;
     let WorkloadSpec::MultiTenant(sizes) = &case.spec.workload else { return None };
-    // A fifth more than a quiet tenant sends.
+    // A fifth more than a quiet tenant sends, as people would set it.
     let quiet = case.report.workload.rate_per_s / (sizes.noisy - 1.0 + f64::from(sizes.tenants));
-    let limit = format!("{:.3}", 1.2 * quiet);
-    let others = |changes: &[(&str, &str)]| p95(&case.variant(policies, changes)?.case()?, |tenant| tenant != 0);
+    let limit = digits(1.2 * quiet);
+    let others = |changes: &[(&str, &str)]| {
+        let gateway = [("gateway.on", "on")].iter().chain(changes).copied().collect::<Vec<_>>();
+        p95(&case.variant(policies, &gateway)?.case()?, |tenant| tenant != 0)
+    };
     let without = others(&WITHOUT_THE_FIRST)?;
     let limited = others(&[("gateway.rate_per_s", &limit), ("gateway.rate_burst", "5")])?;
     let batch = case.spec.engine.max_batch.to_string();
@@ -90,8 +95,13 @@ fn quiet_again(case: &Case<'_>) -> Option<Verdict> {
         (true, true) => 2,
         (false, false) => 3,
     };
+    let here = match &case.spec.gateway {
+        gateway if !gateway.on => "no gateway",
+        gateway if *gateway == (GatewaySpec { on: true, ..GatewaySpec::default() }) => "a gateway that does nothing",
+        _ => "the gateway of this run",
+    };
     let because = format!(
-        "The others' 95th percentile is {} without the noisy tenant, {} with it and a gateway that does nothing. It is {} with a limit of {limit} requests a second for each tenant, and {} with tenants in turn.",
+        "The others' 95th percentile is {} without the noisy tenant, {} with it and {here}. It is {} with a limit of {limit} requests a second for each tenant, and {} with tenants in turn.",
         duration(without),
         duration(p95(case, |tenant| tenant != 0)?),
         duration(limited),
@@ -124,7 +134,11 @@ fn batch() -> PresetInfo {
 }
 
 fn held_or_ordered(case: &Case<'_>) -> Option<Verdict> {
-    let policies = &case.spec.policies;
+    let (policies, gateway) = (&case.spec.policies, &case.spec.gateway);
+    // Nobody goes first where there is no queue, or classes take turns.
+    if !gateway.on || gateway.queue == 0 || gateway.order != OrderKind::Strict {
+        return None;
+    }
     // Who is in the first class, also where no gateway asks.
     let (_, class_of) = admission::classed(case.spec, case.report.workload.tenants.len() as u32);
     let first = *class_of.iter().min()?;
@@ -141,7 +155,10 @@ fn held_or_ordered(case: &Case<'_>) -> Option<Verdict> {
         ],
     )?;
     let held = people(&held.case()?)?;
-    let ordered = people(case)?;
+    let ordered = match gateway.hold_back {
+        false => people(case)?,
+        true => people(&case.variant(policies, &[("gateway.hold_back", "off")])?.case()?)?,
+    };
     let limit = case.spec.slo.ttft_s;
     let option = match (open <= limit, ordered <= limit, held <= limit) {
         (true, ..) => 3,
@@ -181,9 +198,16 @@ fn best_no(case: &Case<'_>) -> Option<Verdict> {
     let room = u64::from(case.spec.engine.max_batch) * u64::from(case.spec.replicas);
     let limit = (room + room / 2).to_string();
     let queue = (case.spec.engine.max_batch / 2).max(1).to_string();
-    let gateway = good(&[("gateway.concurrency", &limit), ("gateway.refuse_with", "503")])?;
+    let gateway = good(&[("gateway.on", "on"), ("gateway.concurrency", &limit), ("gateway.refuse_with", "503")])?;
     let replica = good(&[("gateway.on", "off"), ("engine.max_queued", &queue)])?;
-    let nobody = case.policy(0).goodput.fraction;
+    let open = [
+        ("gateway.on", "off"),
+        ("engine.max_queued", "0"),
+        ("engine.max_queued_tokens", "0"),
+        ("engine.queue_ttl_s", "0"),
+        ("engine.max_wait_s", "0"),
+    ];
+    let nobody = good(&open)?;
     let best = gateway.max(replica);
     let option = if nobody >= best {
         3
@@ -227,6 +251,9 @@ fn cold_spike() -> PresetInfo {
 }
 
 fn gap_covered(case: &Case<'_>) -> Option<Verdict> {
+    if !case.spec.gateway.on {
+        return None;
+    }
     let open = case.variant(&case.spec.policies, &[("gateway.on", "off")])?;
     let (with, without) = (case.policy(0), open.policy());
     let (guarded, all_in) = (with.goodput.fraction, without.goodput.fraction);
@@ -237,11 +264,20 @@ fn gap_covered(case: &Case<'_>) -> Option<Verdict> {
     } else {
         1
     };
+    let share = |policy: &PolicyReport, of: u64| percent(of as f64 / policy.requests.total.max(1) as f64);
+    // Beside the fleet a managed API may serve some.
+    let outside = |policy: &PolicyReport| match policy.scaling.as_ref().map_or(0, |scaling| scaling.outside) {
+        0 => String::new(),
+        many => format!(", {} going to a managed API", share(policy, many)),
+    };
     let because = format!(
-        "{} of the requests were good with the gateway, which turned {} away. With everybody let in it was {}, for a queue that no new replica could empty in time.",
+        "{} of the requests were good with the gateway, {} being turned away{}. With everybody let in it was {}{}, and half of all first tokens came after {} or later.",
         percent(guarded),
-        percent(with.requests.rejected as f64 / with.requests.total.max(1) as f64),
-        percent(all_in)
+        share(with, with.requests.rejected),
+        outside(with),
+        percent(all_in),
+        outside(without),
+        duration(without.ttft_s.p50)
     );
     Some(Verdict { option, because })
 }

@@ -124,7 +124,7 @@ fn remedied() -> PresetInfo {
         "The service that stays down: from one moment on, what nobody waits for is cancelled. Is that enough?";
     guess(
         preset("metastable-remedy", "A remedy in mid-run", question, Spec { faults, ..base }),
-        "Load and clients stay as they are. What is it like half a minute after cancellation reaches the server?",
+        "Load and clients stay as they are. What is it like half a minute after the remedy?",
         &["It has recovered", "It is better, and still overloaded", "Nothing has changed"],
     )
 }

@@ -17,6 +17,9 @@ use servelab_spec::report::{PairedTtft, PolicyReport, Report};
 
 /// Load this uneven is worth a sentence: the busiest replica got half as much again as the mean.
 const UNEVEN: f64 = 1.5;
+/// A share of the requests worth a word. Whoever leaves that many more without a first token than another one has no lower mean by being quicker: those who
+/// would have waited long are missing from it.
+pub(crate) const NOTABLE: f64 = 0.01;
 /// A mean difference below this share of the median is none, however certain.
 const NOTHING: f64 = 1e-3;
 
@@ -25,38 +28,55 @@ pub(super) fn findings(spec: &Spec, stage: &Stage, report: &Report) -> Vec<Strin
     let partial = done.len() < stage.runs.len();
     let of = |at: usize| &report.policies[at];
     let mut out: Vec<String> = incomplete::stopped(report, partial).into_iter().collect();
-    out.extend(incomplete::refused(spec, stage, report));
+    out.extend(incomplete::faults(spec, stage));
+    out.extend(incomplete::unanswered(spec, stage, report));
     if spec.scaling.on {
         out.extend(scaling::findings(report, &done));
         return out;
     }
     let served: Vec<usize> = done.iter().copied().filter(|&at| of(at).ttft_s.n > 0).collect();
     let mean = |at: usize| of(at).ttft_s.mean;
-    let last = served.iter().copied().max_by(|&a, &b| mean(a).total_cmp(&mean(b)));
+    // Who leaves many unanswered comes last, whatever the mean of the rest.
+    let full = answering(&report.policies, &served);
+    let few = served.iter().copied().filter(|at| !full.contains(at)).min_by_key(|&at| of(at).ttft_s.n);
+    let last = few.or_else(|| served.iter().copied().max_by(|&a, &b| mean(a).total_cmp(&mean(b))));
     let (Some(best), Some(worst)) = (soonest(&report.policies, &served), last) else {
         return out;
     };
     if served.len() == 1 {
         let which = if partial { ", which finished," } else { "" };
         out.push(single(of(best), which));
-        out.push(format!("It reused {} of the prompt tokens{}.", percent(of(best).reuse.ratio), ceiling(report)));
+        if reuses(report) {
+            let policy = of(best);
+            out.push(format!(
+                "It reused {} of the prompt tokens{}.",
+                percent(policy.reuse.ratio),
+                ceiling(report, policy)
+            ));
+        }
     } else if alike(stage, report, &served) {
         let whom = if partial { "policies that finished" } else { "policies" };
         let first = of(best);
-        out.push(format!(
-            "The {whom} do not differ here: with each, {}, and {} of the prompt tokens were reused{}.",
-            halves(first),
-            percent(first.reuse.ratio),
-            ceiling(report)
-        ));
+        let reused = match reuses(report) {
+            true => format!(
+                ", and {} of the prompt tokens were reused{}",
+                percent(first.reuse.ratio),
+                ceiling(report, first)
+            ),
+            false => String::new(),
+        };
+        out.push(format!("The {whom} do not differ here: with each, {}{reused}.", halves(first)));
         out.extend(good(report, &done, served[0]));
     } else {
         // Whom to compare with: the baseline, which stands first; where that is the best one, the worst.
         let worst = if served[0] == best { worst } else { served[0] };
         let gap = Gap::between(&stage.runs[worst], &stage.runs[best], of(best));
         let whom = if partial { "Of the policies that finished, " } else { "" };
-        out.push(format!("{whom}{}", race(of(best), of(worst), &gap)));
-        let others = served.iter().copied().filter(|&at| at != best && at != worst);
+        out.push(match full.contains(&worst) {
+            true => format!("{whom}{}", race(of(best), of(worst), &gap)),
+            false => format!("{whom}{}", answers(of(best), of(worst), &gap)),
+        });
+        let others = full.iter().copied().filter(|&at| at != best && at != worst);
         let to_best = |at: usize| Gap::between(&stage.runs[at], &stage.runs[best], of(best));
         let tied = others.filter(|&at| matches!(to_best(at), Gap::None | Gap::Noise(_)));
         let tied: Vec<&str> = tied.map(|at| of(at).label.as_str()).collect();
@@ -115,13 +135,21 @@ fn pairs(first: &Run, second: &Run) -> Vec<(f64, f64)> {
     pairs.collect()
 }
 
-/// Of these policies the one whose first tokens came soonest on average, the first of equals. Headline, table and verdict all go by it: what
-/// they compare it with are mean differences over the same requests.
-fn soonest(policies: &[PolicyReport], of: &[usize]) -> Option<usize> {
-    of.iter().copied().min_by(|&a, &b| policies[a].ttft_s.mean.total_cmp(&policies[b].ttft_s.mean))
+/// Those of these policies that answered as many requests as any other, but for less than a notable share.
+pub(crate) fn answering(policies: &[PolicyReport], of: &[usize]) -> Vec<usize> {
+    let most = of.iter().map(|&at| policies[at].ttft_s.n).max().unwrap_or(0);
+    let few = |at: usize| (most - policies[at].ttft_s.n) as f64 > NOTABLE * policies[at].requests.total as f64;
+    of.iter().copied().filter(|&at| !few(at)).collect()
 }
 
-/// Compares every finished policy with the one whose mean TTFT is the lowest, the first of equals.
+/// Of these policies the one whose first tokens came soonest on average, the first of equals, among those that answered as many as any. Headline, table
+/// and verdict all go by it: what they compare it with are mean differences over the same requests.
+fn soonest(policies: &[PolicyReport], of: &[usize]) -> Option<usize> {
+    let full = answering(policies, of);
+    full.into_iter().min_by(|&a, &b| policies[a].ttft_s.mean.total_cmp(&policies[b].ttft_s.mean))
+}
+
+/// Compares every finished policy with the one whose mean TTFT is the lowest, the first of equals, among those that answered as many as any.
 pub(super) fn compare(stage: &Stage, policies: &mut [PolicyReport]) {
     let served = |at: &usize| stage.runs[*at].fleet.is_done() && policies[*at].ttft_s.n > 0;
     let served: Vec<usize> = (0..policies.len()).filter(served).collect();
@@ -144,7 +172,9 @@ fn alike(stage: &Stage, report: &Report, served: &[usize]) -> bool {
     served[1..].iter().all(|&at| {
         let other = &report.policies[at];
         let gap = Gap::between(&stage.runs[at], &stage.runs[served[0]], first);
-        matches!(gap, Gap::None) && percent(other.reuse.ratio) == percent(first.reuse.ratio)
+        other.ttft_s.n == first.ttft_s.n
+            && matches!(gap, Gap::None)
+            && percent(other.reuse.ratio) == percent(first.reuse.ratio)
     })
 }
 
@@ -153,6 +183,12 @@ fn single(policy: &PolicyReport, which: &str) -> String {
         return format!("{}{which} gave its one first token after {}.", policy.label, duration(policy.ttft_s.p50));
     }
     let (half, most) = (duration(policy.ttft_s.p50), duration(policy.ttft_s.p95));
+    if policy.unanswered() > 0 {
+        let (answered, all) = (count(policy.ttft_s.n), count(policy.requests.total));
+        let first = if half == most { String::new() } else { format!("half of those came within {half} and ") };
+        let label = &policy.label;
+        return format!("{label}{which} gave {answered} of {all} requests a first token: {first}95 % within {most}.");
+    }
     if half == most {
         return format!("{}{which} gave 95 % of all first tokens within {most}.", policy.label);
     }
@@ -169,6 +205,36 @@ fn halves(policy: &PolicyReport) -> String {
     }
 }
 
+/// The requests that a difference is over, as what stands before it.
+pub(crate) fn over(d: &Paired, all: u64) -> String {
+    match d.n as u64 {
+        n if n == all => "per request".into(),
+        n => format!("over the {} requests that both answered", count(n)),
+    }
+}
+
+/// The first one answered notably more: that comes before any latency.
+fn answers(first: &PolicyReport, last: &PolicyReport, gap: &Gap) -> String {
+    let head = format!(
+        "{} gave {} of {} requests a first token, {} {}",
+        first.label,
+        count(first.ttft_s.n),
+        count(first.requests.total),
+        last.label,
+        count(last.ttft_s.n)
+    );
+    let all = first.requests.total;
+    match gap {
+        Gap::None => format!("{head}; to those that both answered they gave it equally soon."),
+        Gap::Few => format!("{head}; too few got one from both to compare how soon."),
+        Gap::Noise(d) => format!("{head}; {} the difference in time is within noise.", over(d, all)),
+        Gap::Real(d) => {
+            let which = if d.mean > 0.0 { "sooner" } else { "later" };
+            format!("{head}; {} the first one's came {} {which} on average.", over(d, all), duration(d.mean.abs()))
+        }
+    }
+}
+
 fn race(first: &PolicyReport, last: &PolicyReport, gap: &Gap) -> String {
     let (fast, slow) = (duration(first.ttft_s.mean), duration(last.ttft_s.mean));
     let (means, but, and) = if fast == slow {
@@ -181,22 +247,26 @@ fn race(first: &PolicyReport, last: &PolicyReport, gap: &Gap) -> String {
             ";",
         )
     };
+    let all = first.requests.total;
     let interval = |d: &Paired| format!("(95 % interval {} to {})", duration(d.low.abs()), duration(d.high.abs()));
     match gap {
         Gap::None => format!("{means}{but} per request they do not differ."),
         Gap::Few => format!("{means}{but} from too few requests to tell it from noise."),
-        Gap::Noise(d) => {
+        Gap::Noise(d) if d.n as u64 == all => {
             format!("{means}{but} per request the difference is within noise ({} requests).", count(d.n as u64))
         }
+        Gap::Noise(d) => format!("{means}{but} {} the difference is within noise.", over(d, all)),
         Gap::Real(d) if d.mean > 0.0 => {
             let who = if fast == slow { first.label.as_str() } else { "it" };
-            format!("{means}{and} per request {who} saved {} on average {}.", duration(d.mean), interval(d))
+            let set = over(d, all);
+            format!("{means}{and} {set} {who} saved {} on average {}.", duration(d.mean), interval(d))
         }
         Gap::Real(d) => {
             let turned = Paired { low: d.high, high: d.low, ..*d };
             let who = if fast == slow { first.label.as_str() } else { "it" };
             let more = duration(d.mean.abs());
-            format!("{means}, but per request {who} took {more} more on average {}.", interval(&turned))
+            let set = over(d, all);
+            format!("{means}, but {set} {who} took {more} more on average {}.", interval(&turned))
         }
     }
 }
@@ -208,7 +278,7 @@ fn why(first: &PolicyReport, last: &PolicyReport, report: &Report, gap: &Gap) ->
         return Some(format!(
             "It reused {high} of the prompt tokens where {} reused {low}{}, so its replicas computed {} prompt tokens instead of {}.",
             last.label,
-            ceiling(report),
+            ceiling(report, first),
             count(first.computed_tokens()),
             count(last.computed_tokens())
         ));
@@ -276,8 +346,18 @@ fn variants(spec: &Spec, report: &Report, done: &[usize]) -> Option<String> {
     Some(format!("{} against {}: {}.", b.label, a.label, told.join(", ")))
 }
 
-fn ceiling(report: &Report) -> String {
-    format!(" (at most {} can be reused)", percent(report.workload.ceiling.ratio))
+/// Something of the prompts was reused, or could have been.
+fn reuses(report: &Report) -> bool {
+    report.workload.ceiling.hit_tokens > 0 || report.policies.iter().any(|policy| policy.reuse.hit_tokens > 0)
+}
+
+/// What could have been reused, which is said of all that was offered: those that were let in may have had more in common.
+fn ceiling(report: &Report, policy: &PolicyReport) -> String {
+    let most = report.workload.ceiling.ratio;
+    match policy.reuse.ratio <= most {
+        true => format!(" (at most {} can be reused)", percent(most)),
+        false => format!(" of requests it let in (of all requests at most {} can be reused)", percent(most)),
+    }
 }
 
 /// The one thing besides that stands out most, if any does.

@@ -1,7 +1,7 @@
 //! What a run says about the guess that its preset asks for. Each preset has a judge of its own beside it; what judges have in common
 //! stands here. A verdict is of the run as it was: whoever changes the workload may get another one.
 
-use super::findings::Gap;
+use super::findings::{Gap, answering, over};
 use crate::presets;
 use crate::session::{Run, Stage};
 use crate::words::{duration, percent};
@@ -45,6 +45,11 @@ impl<'a> Case<'a> {
         &self.stage.runs[at]
     }
 
+    /// When a policy's run ended, seconds.
+    pub(crate) fn end_s(&self, at: usize) -> f64 {
+        self.run(at).fleet.now().as_secs()
+    }
+
     /// Every request's end under a policy.
     pub(crate) fn records(&self, at: usize) -> &'a [RequestRecord] {
         &self.run(at).records
@@ -75,6 +80,11 @@ pub(crate) fn soonest(case: &Case<'_>) -> Option<Verdict> {
         }
         ranked.push((option, at));
     }
+    // A mean without those who would have waited longest says nothing.
+    let asked: Vec<usize> = ranked.iter().map(|(_, at)| *at).collect();
+    if answering(&case.report.policies, &asked).len() < asked.len() {
+        return None;
+    }
     ranked.sort_by(|a, b| case.policy(a.1).ttft_s.mean.total_cmp(&case.policy(b.1).ttft_s.mean));
     let [(option, best), (_, next), ..] = ranked[..] else { return None };
     let (first, second) = (case.policy(best), case.policy(next));
@@ -100,10 +110,11 @@ pub(crate) fn soonest(case: &Case<'_>) -> Option<Verdict> {
         return Some(Verdict { option: ranked.len() as u32, because });
     };
     let because = format!(
-        "{asked}{} gave first tokens soonest, after {} on average: {} sooner per request than {}, the next (95 % interval {} to {}). {}{sooner}",
+        "{asked}{} gave first tokens soonest, after {} on average: {} sooner {} than {}, the next (95 % interval {} to {}). {}{sooner}",
         first.label,
         means(first),
         duration(gap.mean),
+        over(&gap, first.requests.total),
         second.label,
         duration(gap.low),
         duration(gap.high),

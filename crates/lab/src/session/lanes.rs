@@ -2,10 +2,10 @@
 
 use super::{Run, Session, Stage};
 use crate::stats::ratio;
-use crate::{catalog, chart, costs};
+use crate::{catalog, chart, costs, report};
 use servelab_engine::Nanos;
 use servelab_engine::cost::CostModel;
-use servelab_fleet::Outcome;
+use servelab_fleet::{Outcome, RequestRecord};
 use servelab_spec::protocol::{Chart, ChartRequest};
 use servelab_spec::validate::SpecError;
 
@@ -25,7 +25,9 @@ impl Needs {
     fn of(chart: &str) -> Self {
         let none = Needs { ttft: false, hits: false, spans: false, totals: false };
         match chart {
-            "ttft_over_time" | "ttft_cdf" => Needs { ttft: true, ..none },
+            "ttft_over_time" => Needs { ttft: true, ..none },
+            // Who is never answered counts.
+            "ttft_cdf" => Needs { ttft: true, spans: true, ..none },
             "outstanding_over_time" => Needs { spans: true, ..none },
             "reuse_over_time" => Needs { hits: true, ..none },
             "demand_and_capacity" | "attempts_over_time" | "attempts_over_time_log" => Needs { totals: true, ..none },
@@ -56,7 +58,13 @@ impl Session {
             .map(|(run, contender)| {
                 let mut lane =
                     chart::Lane { label: catalog::contender_label(&self.spec, contender), ..chart::Lane::default() };
-                if needs.ttft {
+                // The workload of a closed loop does not know when requests came; who is under way is known when it ends.
+                let paced = report::paced(&self.spec);
+                if needs.ttft && paced {
+                    let first = |record: &RequestRecord| Some((record.arrival.as_secs(), record.ttft()?.as_secs()));
+                    lane.ttft = run.records.iter().filter_map(first).collect();
+                    lane.ttft.sort_by(|a, b| a.0.total_cmp(&b.0));
+                } else if needs.ttft {
                     let known = run.records.iter().filter_map(|record| Some((record.index, record.ttft()?.as_secs())));
                     let mut ttft: Vec<(u32, f64)> = known.collect();
                     ttft.sort_unstable_by_key(|(index, _)| *index);
@@ -71,7 +79,13 @@ impl Session {
                     lane.hits.sort_by(|a, b| a.0.total_cmp(&b.0));
                 }
                 // Where too many are kept track of, single requests are not drawn.
-                if needs.spans && run.keeps {
+                if needs.spans && paced {
+                    let over = |record: &RequestRecord| record.outcome != Outcome::Pending;
+                    let span =
+                        |record: &RequestRecord| (record.arrival.as_secs(), over(record).then(|| record.end.as_secs()));
+                    lane.spans = run.records.iter().map(span).collect();
+                    lane.spans.sort_by(|a, b| a.0.total_cmp(&b.0));
+                } else if needs.spans && run.keeps {
                     let arrived = stage.arrivals.partition_point(|&arrival| arrival <= run.fleet.now());
                     let arrivals = stage.arrivals[..arrived].iter().map(|arrival| arrival.as_secs());
                     lane.spans = arrivals.map(|arrival| (arrival, None)).collect();
@@ -120,6 +134,7 @@ impl Session {
             bin_s,
             attempts: flow.bins().iter().map(|bin| per_s(bin.attempts)).collect(),
             arrivals: flow.bins().iter().map(|bin| per_s(bin.attempts - bin.repeats)).collect(),
+            peak_per_s: report::clients::peak_per_s(flow),
             capacity: costs::capacity_per_s(&self.spec, &CostModel::from_coefficients(&stage.coefficients)),
             until_s: run.fleet.now().as_secs(),
         }

@@ -40,7 +40,7 @@ fn picture(title: String, summary: String) -> Picture {
         summary,
         x_name: "time".into(),
         x_unit: Unit::Seconds,
-        y_name: "share",
+        y_name: "share".into(),
         y_unit: Unit::Percent,
         y_at_least: 0.0,
         y_at_most: f64::INFINITY,
@@ -69,7 +69,7 @@ fn rate(traffic: &Traffic) -> Picture {
         duration(traffic.span_s)
     );
     Picture {
-        y_name: "requests per second",
+        y_name: "requests per second".into(),
         y_unit: Unit::Count,
         extent: hours(end),
         strokes: vec![Stroke { lane: 0, label: "arrivals".into(), form: Form::Steps, points }],
@@ -102,7 +102,7 @@ fn lengths(trace: &Trace) -> Picture {
     Picture {
         x_name: "tokens, logarithmic".into(),
         x_unit: Unit::Count,
-        y_name: "share of requests",
+        y_name: "share of requests".into(),
         extent: (low < high).then(|| Extent { low, high, log: true, ticks: vec![] }),
         strokes: vec![
             Stroke { lane: 0, label: "prompt".into(), form: Form::Steps, points: prompts },
@@ -124,7 +124,7 @@ fn cache(traffic: &Traffic) -> Picture {
     Picture {
         x_name: "cache (tokens, logarithmic)".into(),
         x_unit: Unit::Count,
-        y_name: "prompt tokens found",
+        y_name: "prompt tokens found".into(),
         extent: ends.map(|(first, last)| Extent { low: first.0, high: last.0, log: true, ticks: vec![] }),
         empty: "The file has no block keys.",
         strokes: vec![Stroke { lane: 0, label: "found".into(), form: Form::Line, points: points.clone() }],

@@ -7,6 +7,9 @@ use crate::words::{count, digits, duration, percent};
 const BURSTY: f64 = 1.5;
 const EVEN: f64 = 0.6;
 
+/// Fewer requests say nothing of burstiness.
+const FEW: u64 = 20;
+
 /// A share of prompt tokens below which a cache hardly matters.
 const LITTLE: f64 = 0.05;
 
@@ -24,16 +27,8 @@ pub fn findings(traffic: &Traffic) -> Vec<String> {
                 .into(),
         ),
     }
+    out.push(burstiness(traffic));
     let arrivals = &traffic.arrivals;
-    let peak =
-        format!("the fullest {} has {} times the mean", duration(arrivals.bin_s), digits(arrivals.peak_over_mean));
-    out.push(if arrivals.gap_cv > BURSTY {
-        format!("Arrivals are bursty: gaps have a CV of {} where a Poisson process has 1, and {peak}. Queues and autoscalers will feel it.", digits(arrivals.gap_cv))
-    } else if arrivals.gap_cv < EVEN {
-        format!("Arrivals are more even than chance (CV of gaps {}): something paces them, or they were made.", digits(arrivals.gap_cv))
-    } else {
-        format!("Arrivals are close to a Poisson process (CV of gaps {}); {peak}.", digits(arrivals.gap_cv))
-    });
     if arrivals.step_s > 0.0 {
         out.push(format!(
             "Times were recorded every {}: as they stand, each step's requests come at one instant. A replay spreads them at random (workload.spread).",
@@ -72,6 +67,31 @@ pub fn findings(traffic: &Traffic) -> Vec<String> {
         ));
     }
     out
+}
+
+/// How requests follow each other.
+fn burstiness(traffic: &Traffic) -> String {
+    let (arrivals, many) = (&traffic.arrivals, count(traffic.requests));
+    if traffic.requests < FEW {
+        return format!("{many} requests are too few to tell bursts from chance.");
+    }
+    if traffic.span_s <= 0.0 {
+        return format!(
+            "All {many} requests have the same time: no rate is known, and a replay lets them come at one instant."
+        );
+    }
+    let cv = digits(arrivals.gap_cv);
+    let peak =
+        format!("the fullest {} has {} times the mean", duration(arrivals.bin_s), digits(arrivals.peak_over_mean));
+    if arrivals.gap_cv > BURSTY {
+        format!(
+            "Arrivals are bursty: gaps have a CV of {cv} where a Poisson process has 1, and {peak}. Queues and autoscalers will feel it."
+        )
+    } else if arrivals.gap_cv < EVEN {
+        format!("Arrivals are more even than chance (CV of gaps {cv}): something paces them, or they were made.")
+    } else {
+        format!("Arrivals are close to a Poisson process (CV of gaps {cv}); {peak}.")
+    }
 }
 
 fn shared(sharing: &Sharing, out: &mut Vec<String>) {

@@ -62,15 +62,13 @@ pub fn facts(traffic: &Traffic) -> Vec<(String, String)> {
         format!("mean {}, p50 {}, p95 {}, p99 {}, longest {}", each[0], each[1], each[2], each[3], each[4])
     };
     fact("requests", format!("{} in {}", count(traffic.requests), duration(traffic.span_s)));
-    fact(
-        "rate",
-        format!(
-            "{} requests/s, {} times that at its peak",
-            digits(traffic.rate_per_s),
-            digits(traffic.arrivals.peak_over_mean)
-        ),
-    );
-    fact("burstiness", format!("CV of gaps {:.2} (Poisson: 1)", traffic.arrivals.gap_cv));
+    let (rate, peak) = (digits(traffic.rate_per_s), digits(traffic.arrivals.peak_over_mean));
+    if traffic.span_s > 0.0 {
+        fact("rate", format!("{rate} requests/s, {peak} times that at its peak"));
+        fact("burstiness", format!("CV of gaps {:.2} (Poisson: 1)", traffic.arrivals.gap_cv));
+    } else {
+        fact("rate", "not known: all at one instant".into());
+    }
     fact("prompt tokens", lengths(&traffic.prompt));
     fact("output tokens", lengths(&traffic.output));
     if let Some(sessions) = &traffic.sessions {

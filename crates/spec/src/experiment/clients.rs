@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Who sends requests, and what they do when one fails. Off: each request is sent once, when the workload says.
+/// Who sends requests, and what they do when one fails. Off: each request is sent once, when the workload says, whatever else stands here.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct ClientsSpec {
     /// Clients have rules of their own.
@@ -45,6 +46,7 @@ impl Default for ClientsSpec {
 
 /// A client policy by its registry name, with the parameters that differ from its defaults.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ClientSpec {
     /// Stable snake_case name from the registry.
@@ -70,6 +72,7 @@ impl ClientSpec {
 
 /// When requests are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Pace {
     /// When the workload says, whatever became of earlier ones.
@@ -82,6 +85,7 @@ pub enum Pace {
 
 /// What goes wrong for a while, and what is done about it. Instants are virtual seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct FaultsSpec {
     /// Replicas that are down for a while, the first ones; 0: none.
@@ -161,6 +165,7 @@ impl Default for FaultsSpec {
 
 /// What is done in mid-run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Remedy {
     /// Nothing.
@@ -177,6 +182,7 @@ pub enum Remedy {
 
 /// A replica that is a queueing station: some slots, drawn service times, first come first served.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct ServerSpec {
     /// Requests served at once.
@@ -199,6 +205,7 @@ impl Default for ServerSpec {
 
 /// How service times are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ServiceLaw {
     /// From an exponential distribution.

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// Tenants as in the multi-tenant workload, whose rate follows a curve. Arrivals are a Poisson process of that rate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct DemandSpec {
     /// The curve: `hour:level` pairs, straight lines between them, `0:0.1, 9:1, 24:0.1`. It ends where its last point is.

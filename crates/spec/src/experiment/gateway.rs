@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// What stands in front of the routers. Off, everything goes through. On, everything is off that is 0 or off below.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct GatewaySpec {
     /// There is one.
@@ -156,6 +157,7 @@ impl GatewaySpec {
 
 /// How work of negative priority is shed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ShedKind {
     /// Not at all.
@@ -168,6 +170,7 @@ pub enum ShedKind {
 
 /// A limit that finds itself by latency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum GradientKind {
     /// None.
@@ -180,6 +183,7 @@ pub enum GradientKind {
 
 /// How saturation is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum DetectorKind {
     /// By engine metrics at the latest scrape.
@@ -190,6 +194,7 @@ pub enum DetectorKind {
 
 /// Order between classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum OrderKind {
     /// By priority.
@@ -200,6 +205,7 @@ pub enum OrderKind {
 
 /// What a full queue answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 pub enum RefuseWith {
     /// 429 Too Many Requests: the caller's quota.
     #[serde(rename = "429")]
@@ -211,6 +217,7 @@ pub enum RefuseWith {
 
 /// What clients that are turned away are told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RetryAfterKind {
     /// Nothing.

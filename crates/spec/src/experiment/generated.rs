@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// Parameters of generated traffic.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct GeneratedSpec {
     /// Number of requests.
@@ -87,6 +88,7 @@ impl Default for GeneratedSpec {
 
 /// How requests follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ArrivalLaw {
     /// By chance alone.
@@ -99,6 +101,7 @@ pub enum ArrivalLaw {
 
 /// Where lengths come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum LengthLaw {
     /// Lognormal laws of a mean and a CV.

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// A managed API beside a fleet that scales. Requests go there while nobody is ready, while every ready replica has as much as it may, and by night.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct OverflowSpec {
     /// There is one.

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 /// How replicas come and go. Off, the number of replicas is what [`super::Spec::replicas`] and the events make it. On without a controller, it stays what
 /// it was at the start: replicas that are lost are replaced.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct ScalingSpec {
     /// Replicas come and go.
@@ -65,6 +66,7 @@ impl Default for ScalingSpec {
 
 /// An autoscaler by its registry name, with the parameters that differ from its defaults.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ControllerSpec {
     /// Stable snake_case name from the registry.
@@ -90,6 +92,7 @@ impl ControllerSpec {
 
 /// Who goes when there are too many replicas. Whoever is not ready goes before whoever is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Victim {
     /// The one created last: Kubernetes.

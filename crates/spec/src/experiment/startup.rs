@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// Cold start and probes of every replica that is created after the start of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct StartupSpec {
     /// Parameters of the model, billions; 0: no weights to load.
@@ -118,6 +119,7 @@ impl Default for StartupSpec {
 
 /// Probes in Kubernetes' sense. Each kind is on or off; what is off is not asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct ProbesSpec {
     /// Until it has passed the others are not sent; failing kills.
@@ -134,6 +136,7 @@ pub struct ProbesSpec {
 
 /// One kind of probe, with Kubernetes' defaults.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct ProbeSpec {
     /// It is used.
@@ -158,6 +161,7 @@ impl Default for ProbeSpec {
 
 /// When a replica says that it is ready. In the order in which it comes true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Readiness {
     /// Its port is open: the process has started.
@@ -184,6 +188,7 @@ impl Readiness {
 
 /// Stages of a cold start, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
     /// A node is found or made.

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// A store of KV blocks behind the replicas, one for all of them. Prompt blocks enter it when a replica has computed them.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct StoreSpec {
     /// Blocks it holds, the ones used longest ago going first; 0: there is none.
@@ -36,6 +37,7 @@ impl Default for StoreSpec {
 
 /// When what the store holds and a replica does not is fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FetchRule {
     /// When it is there sooner than it would be computed.

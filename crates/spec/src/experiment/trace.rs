@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 ///
 /// Transforms apply in this order: cut (`from_s`, `until_s`), thin (`share`), `requests`, `repeat`, `spread`, `speed`, the spike; lengths are scaled, then capped.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct TraceSpec {
     /// Name of the trace: 16 hexadecimal digits, or [`TraceSpec::SAMPLE`].

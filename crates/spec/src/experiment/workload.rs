@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 
 /// Where requests come from.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum WorkloadSpec {
     /// The fixed 24-request trace: six tenants, 8 requests/s, no setting at all.
@@ -179,6 +180,7 @@ impl WorkloadSpec {
 
 /// Unit of an arrival rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RateUnit {
     /// Requests per second.
@@ -189,6 +191,7 @@ pub enum RateUnit {
 
 /// Parameters of the multi-tenant workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct MultiTenantSpec {
     /// Number of requests.
@@ -242,6 +245,7 @@ impl Default for MultiTenantSpec {
 /// Parameters of conversations. They are an open loop: a turn is sent when the user has thought for `think_s` after `answer_s`, whether or
 /// not the answer has come.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct SessionsSpec {
     /// Number of requests: turns of all sessions together.
@@ -301,6 +305,7 @@ impl Default for SessionsSpec {
 
 /// Parameters of agent trees.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct AgentTreeSpec {
     /// Number of requests: agents of all tasks together.
@@ -373,6 +378,7 @@ impl Default for AgentTreeSpec {
 
 /// Parameters of long documents among short questions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct LongShortSpec {
     /// Number of requests.

@@ -12,6 +12,31 @@ pub struct WriterFiles {
     pub tokenizer: String,
 }
 
+/// A file that a run can be taken away as, beside its report and its charts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExportKind {
+    /// A trace for Perfetto or Chrome.
+    Perfetto,
+    /// Metrics under vLLM's names, as Prometheus reads them.
+    Prometheus,
+    /// A paragraph that states what was run.
+    Methods,
+    /// The tables of the report, for a text.
+    Markdown,
+}
+
+/// A file to save.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExportFile {
+    /// A name for it.
+    pub name: String,
+    /// Its MIME type.
+    pub mime: String,
+    /// What stands in it.
+    pub text: String,
+}
+
 /// What to draw.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChartRequest {

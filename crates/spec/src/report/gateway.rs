@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// Attempts turned away for one cause.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 pub struct RefusalReport {
     /// Who turned them away: client, gateway, router or replica.
     pub layer: String,
@@ -18,6 +19,7 @@ pub struct RefusalReport {
 
 /// What a gateway did in one run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 pub struct GatewayReport {
     /// Time held at the gateway, all attempts of a request together, seconds; of all requests that ended.
     pub held_s: Quantiles,
@@ -28,6 +30,7 @@ pub struct GatewayReport {
 
 /// One priority class.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 pub struct ClassReport {
     /// Its name.
     pub name: String,

@@ -1,7 +1,7 @@
 //! Limits of clients, faults and server replicas, and what must hold between them and the rest.
 
 use super::{Limit, MAX_POLICIES, SpecError, check_name, real, whole};
-use crate::experiment::{ExecutionMode, Pace, Remedy, Spec};
+use crate::experiment::{ExecutionMode, Remedy, Spec};
 
 pub(super) const LIMITS: &[Limit] = &[
     whole("clients.processes", 1, 2_000, ""),
@@ -34,17 +34,11 @@ pub(super) const LIMITS: &[Limit] = &[
 
 pub(super) fn check(spec: &Spec) -> Result<(), SpecError> {
     let clients = &spec.clients;
-    if !clients.on {
-        let refused = |field: &str, found: String| Err(SpecError::new(field, found, "needs clients.on=on"));
-        if !clients.policies.is_empty() {
-            return refused("clients.policies", format!("a list of {}", clients.policies.len()));
-        }
-        if clients.pace != Pace::Open {
-            return refused("clients.pace", format!("{:?}", clients.pace).to_lowercase());
-        }
-        if spec.faults.remedy == Remedy::Budgets || spec.faults.remedy == Remedy::Cancel {
-            return refused("faults.remedy", format!("{:?}", spec.faults.remedy).to_lowercase());
-        }
+    // What else is said of clients is kept for when they are switched on again. A remedy would do nothing and not say so.
+    if !clients.on && matches!(spec.faults.remedy, Remedy::Budgets | Remedy::Cancel) {
+        let found = if spec.faults.remedy == Remedy::Budgets { "budgets" } else { "cancel" };
+        let accepted = "it acts on clients: use clients.on=on, or another remedy, or faults.remedy=none";
+        return Err(SpecError::new("faults.remedy", found, accepted));
     }
     let limited = spec.execution.mode == ExecutionMode::Server
         || (spec.gateway.on && (spec.gateway.in_flight > 0 || spec.gateway.concurrency > 0 || spec.gateway.queue > 0));

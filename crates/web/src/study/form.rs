@@ -26,6 +26,8 @@ pub(crate) struct Choice {
     pub key: String,
     /// The policy whose parameter it is; none for a setting.
     pub policy: Option<usize>,
+    /// The client policy whose parameter it is.
+    pub client: Option<usize>,
     pub info: ParamInfo,
     /// Its present value.
     pub value: f64,
@@ -83,7 +85,7 @@ pub(crate) fn choices(catalog: &Catalog, spec: &Spec) -> Vec<Choice> {
         if let Some(unit) = rate_unit.filter(|_| key == "workload.rate") {
             info.unit = unit.to_owned();
         }
-        Some(Choice { key: key.to_owned(), policy: None, info, value })
+        Some(Choice { key: key.to_owned(), policy: None, client: None, info, value })
     };
     let mut out: Vec<Choice> = catalog.settings.iter().filter_map(setting).collect();
     for (at, policy) in spec.policies.iter().enumerate() {
@@ -91,7 +93,16 @@ pub(crate) fn choices(catalog: &Catalog, spec: &Spec) -> Vec<Choice> {
         for info in known.map(|known| known.params.as_slice()).unwrap_or_default() {
             let value = policy.params.get(&info.name).copied().unwrap_or(info.default);
             let key = format!("policies.{at}.params.{}", info.name);
-            out.push(Choice { key, policy: Some(at), info: info.clone(), value });
+            out.push(Choice { key, policy: Some(at), client: None, info: info.clone(), value });
+        }
+    }
+    let clients = if spec.clients.on { spec.clients.policies.as_slice() } else { &[] };
+    for (at, client) in clients.iter().enumerate() {
+        let known = catalog.clients.iter().find(|info| info.name == client.name);
+        for info in known.map(|known| known.params.as_slice()).unwrap_or_default() {
+            let value = client.params.get(&info.name).copied().unwrap_or(info.default);
+            let key = format!("clients.policies.{at}.params.{}", info.name);
+            out.push(Choice { key, policy: None, client: Some(at), info: info.clone(), value });
         }
     }
     out
@@ -108,7 +119,7 @@ impl AxisForm {
     pub(crate) fn usual(choice: &Choice) -> AxisForm {
         let info = &choice.info;
         let key = choice.key.clone();
-        let of_policy = choice.policy.is_some();
+        let of_policy = choice.policy.is_some() || choice.client.is_some();
         let listed = match &info.kind {
             // Parameters of policies are numbers whatever they mean.
             ParamKind::Switch => Some(if of_policy { "0, 1" } else { "off, on" }.to_owned()),
@@ -188,8 +199,8 @@ pub(crate) fn check(catalog: &Catalog, sweep: &SweepSpec) -> Result<u32, SpecErr
 mod tests {
     use super::*;
     use servelab_spec::SCHEMA_VERSION;
-    use servelab_spec::catalog::ScriptReference;
-    use servelab_spec::experiment::{PolicySpec, WorkloadSpec};
+    use servelab_spec::catalog::{ClientInfo, ScriptReference};
+    use servelab_spec::experiment::{ClientSpec, PolicySpec, WorkloadSpec};
 
     fn info(name: &str, (min, max, step): (f64, f64, f64), default: f64, kind: ParamKind) -> ParamInfo {
         let label = name.to_owned();
@@ -197,7 +208,7 @@ mod tests {
     }
 
     fn choice(key: &str, value: f64, info: ParamInfo, policy: Option<usize>) -> Choice {
-        Choice { key: key.into(), policy, info, value }
+        Choice { key: key.into(), policy, client: None, info, value }
     }
 
     #[test]
@@ -263,6 +274,22 @@ mod tests {
         assert_eq!(unit(&per_second).as_deref(), Some("requests/s"));
         spec.events.join = 1;
         assert_eq!(keys(&spec).len(), 3);
+    }
+
+    #[test]
+    fn parameters_of_clients_are_axes_while_clients_are_on() {
+        let attempts = info("attempts", (1.0, 1000.0, 1.0), 3.0, ParamKind::Integer);
+        let (label, summary, source) = (String::new(), String::new(), String::new());
+        let sdk = ClientInfo { name: "openai_sdk".into(), label, summary, source, params: vec![attempts] };
+        let catalog = Catalog { clients: vec![sdk], ..catalog() };
+        let mut spec = Spec::default();
+        spec.clients.policies = vec![ClientSpec::named("openai_sdk").with("attempts", 5.0)];
+        let found = |spec: &Spec| choices(&catalog, spec).into_iter().find(|choice| choice.client == Some(0));
+        assert_eq!(found(&spec), None);
+        spec.clients.on = true;
+        let choice = found(&spec).expect("an axis");
+        assert_eq!((choice.key.as_str(), choice.value), ("clients.policies.0.params.attempts", 5.0));
+        assert!(AxisForm::usual(&choice).axis().is_ok_and(|axis| check_key(&axis.key).is_ok()));
     }
 
     #[test]

@@ -29,6 +29,10 @@ pub(crate) const DEF_WASTE: &str = "Share of capacity that went into attempts no
 pub(crate) const COL_REFUSING: &str = "Refusing";
 pub(crate) const DEF_REFUSING: &str = "Share of capacity that went into turning attempts away";
 pub(crate) const COL_IDLE: &str = "Idle";
+pub(crate) const COL_DOWN: &str = "Down";
+pub(crate) const DEF_DOWN: &str = "Share of capacity lost while replicas were down or stood still";
+pub(crate) const COL_TIMED_OUT: &str = "Timed out";
+pub(crate) const DEF_TIMED_OUT: &str = "Attempts that took too long for their clients";
 
 pub(crate) fn peak_load(of: &ClientsReport) -> String {
     format!("{} ×", number(of.peak))

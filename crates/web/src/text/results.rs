@@ -7,10 +7,6 @@ use servelab_spec::protocol::DeviceReport;
 use servelab_spec::report::{PairedTtft, Prediction, RequestCounts};
 
 /// A button that offers a policy as its project's configuration.
-pub(crate) fn configuration_button(project: &str, label: &str) -> String {
-    format!("{project}: {label}")
-}
-
 pub(crate) fn configuration_title(label: &str, project: &str) -> String {
     format!("{label} as {project} names its settings. Illustrative: check it against your version.")
 }
@@ -47,7 +43,7 @@ pub(crate) fn def_goodput(slo: &SloSpec) -> String {
 
 pub(crate) fn table_note(slo: &SloSpec) -> String {
     format!(
-        "Good means TTFT ≤ {} and ITL ≤ {}. Bold is the best value of a column. Under the median stands the mean difference to the policy with the lowest mean, over the same requests; grey is within noise of it (95 %).",
+        "Good means TTFT ≤ {} and ITL ≤ {}. Bold is the best value of a column. Under the median stands the mean difference to the policy with the lowest mean of those that answered most requests, over the requests that both answered; grey is within noise of it (95 %).",
         duration(slo.ttft_s),
         duration(slo.itl_s)
     )
@@ -64,7 +60,10 @@ pub(crate) fn versus_best(difference: &PairedTtft) -> String {
 }
 
 pub(crate) fn table_caption(report: &Report) -> String {
-    format!("{} policies on the same {} requests", report.policies.len(), whole(report.workload.requests))
+    let policies = report.policies.len();
+    let (runs, requests) = (if policies == 1 { "policy" } else { "policies" }, report.workload.requests);
+    let s = if requests == 1 { "" } else { "s" };
+    format!("{policies} {runs} on the same {} request{s}", whole(requests))
 }
 
 pub(crate) fn cost_line(report: &Report, price_list: Option<&str>) -> String {
@@ -107,15 +106,16 @@ pub(crate) fn prediction_line(p: &Prediction) -> String {
     )
 }
 
+/// Requests without an answer to the end, as far as a run has come; empty where there are none.
 pub(crate) fn unfinished(counts: &RequestCounts) -> String {
-    let mut parts = Vec::new();
-    if counts.pending > 0 {
-        parts.push(format!("{} pending", whole(counts.pending)));
-    }
-    if counts.rejected > 0 {
-        parts.push(format!("{} refused", whole(counts.rejected)));
-    }
-    parts.join(", ")
+    let all = [
+        (counts.pending, "pending"),
+        (counts.rejected, "refused"),
+        (counts.timed_out + counts.abandoned, "given up"),
+        (counts.lost, "lost"),
+    ];
+    let parts = all.into_iter().filter(|(many, _)| *many > 0);
+    parts.map(|(many, how)| format!("{} {how}", whole(many))).collect::<Vec<_>>().join(", ")
 }
 
 pub(crate) fn ttft_p95(unit: &str) -> String {

@@ -70,7 +70,13 @@ pub(crate) fn write_sentence(written: &Written) -> String {
     if let Some(speed) = totals.tokens_per_s {
         out += &format!(". {} tokens written, {speed:.0} per second", totals.output_tokens);
     }
-    out + &format!("; {:.0} % of the tokens computed were prefill.", totals.prefill_share * 100.0)
+    let tokens = totals.prefill_share * 100.0;
+    match totals.prefill_time_share {
+        Some(time) => {
+            out + &format!("; prefill took {:.0} % of the time and was {tokens:.0} % of the tokens.", time * 100.0)
+        }
+        None => out + &format!("; {tokens:.0} % of the tokens computed were prefill."),
+    }
 }
 
 pub(crate) fn write_line(line: &Line) -> String {

@@ -1,65 +1,140 @@
-//! The answer to carry away: JSON and CSV of the report as it came.
+//! The answer to carry away: the report as it came, and what a worker makes of the run for other tools.
 
-use crate::env;
-use crate::text;
+use crate::state::App;
+use crate::{control, env, text};
 use leptos::prelude::*;
 use servelab_spec::Report;
 use servelab_spec::csv::report_csv;
+use servelab_spec::protocol::ExportKind;
+use servelab_spec::report::Configuration;
 use servelab_spec::wire;
 use std::sync::Arc;
 
-/// Buttons that offer the report as a file.
+/// What a worker makes: test id, name and a word on it.
+const MADE: [(ExportKind, &str, &str, &str); 4] = [
+    (ExportKind::Markdown, "export-markdown", text::EXPORT_MARKDOWN, text::EXPORT_MARKDOWN_NOTE),
+    (ExportKind::Methods, "export-methods", text::EXPORT_METHODS, text::EXPORT_METHODS_NOTE),
+    (ExportKind::Perfetto, "export-perfetto", text::EXPORT_PERFETTO, text::EXPORT_PERFETTO_NOTE),
+    (ExportKind::Prometheus, "export-prometheus", text::EXPORT_PROMETHEUS, text::EXPORT_PROMETHEUS_NOTE),
+];
+
+/// A folded list of what the report can be saved as.
 #[component]
 pub(super) fn Export(report: Arc<Report>) -> impl IntoView {
+    let app = App::here();
     let name = format!("servelab-{}-seed{}", report.spec.preset, report.spec.seed);
     let (json, csv) = (report.clone(), report.clone());
-    let configurations =
-        report.policies.iter().filter_map(|policy| Some((policy.label.clone(), policy.configuration.clone()?)));
+    let (json_name, csv_name) = (format!("{name}.json"), format!("{name}.csv"));
+    // A worker answers of the run it has: not of an earlier one whose report is still shown.
+    let old = move || app.run.reported.get() != app.run.number.get();
+    let made = move |at: usize| {
+        let (kind, id, label, note) = MADE[at];
+        view! {
+            <li>
+                <button type="button" data-testid=id disabled=old on:click=move |_| control::export(app, kind)>
+                    {label}
+                </button>
+                <span class="muted">{note}</span>
+            </li>
+        }
+        .into_any()
+    };
+    let settings = configurations(&report);
+    view! {
+        <details class="more-table export" data-testid="exports">
+            <summary>{text::EXPORT}</summary>
+            <h3>{text::EXPORT_NUMBERS}</h3>
+            <ul>
+                <li>
+                    <button
+                        type="button"
+                        data-testid="export-json"
+                        on:click=move |_| {
+                            if let Ok(text) = wire::to_pretty(&*json) {
+                                env::download(&json_name, "application/json", &text);
+                            }
+                        }
+                    >
+                        "JSON"
+                    </button>
+                    <span class="muted">{text::EXPORT_JSON_NOTE}</span>
+                </li>
+                <li>
+                    <button
+                        type="button"
+                        data-testid="export-csv"
+                        on:click=move |_| env::download(&csv_name, "text/csv", &report_csv(&csv))
+                    >
+                        "CSV"
+                    </button>
+                    <span class="muted">{text::EXPORT_CSV_NOTE}</span>
+                </li>
+                {made(0)}
+                {made(1)}
+            </ul>
+            {move || app.run.methods.get().map(|said| view! { <Methods said=said /> })}
+            <h3>{text::EXPORT_TOOLS}</h3>
+            <ul>{made(2)} {made(3)}</ul>
+            {settings}
+        </details>
+    }
+}
+
+/// The methods paragraph, to be read and copied.
+#[component]
+fn Methods(said: String) -> impl IntoView {
+    let copied = RwSignal::new(false);
+    let text = said.clone();
+    let copy = move |_| {
+        let text = text.clone();
+        leptos::task::spawn_local(async move { copied.set(env::copy(&text).await) });
+    };
+    view! {
+        <blockquote class="methods" tabindex="0" data-testid="methods">{said}</blockquote>
+        <button type="button" data-testid="methods-copy" on:click=copy>
+            {move || if copied.get() { text::COPIED } else { text::METHODS_COPY }}
+        </button>
+    }
+}
+
+/// Policies, scalers, clients and the gateway as settings of the systems they come from.
+fn configurations(report: &Report) -> AnyView {
+    let policies = report.policies.iter().filter_map(|policy| Some((&policy.label, policy.configuration.as_ref()?)));
     let scalers = report.policies.iter().filter_map(|policy| {
         let scaling = policy.scaling.as_ref()?;
-        Some((scaling.label.clone(), scaling.configuration.clone()?))
+        Some((&scaling.label, scaling.configuration.as_ref()?))
     });
     let clients = report.policies.iter().flat_map(|policy| {
-        let written = policy.clients.iter().flat_map(|clients| clients.configurations.clone());
-        written.map(|configuration| (policy.label.clone(), configuration))
+        let written = policy.clients.iter().flat_map(|clients| &clients.configurations);
+        written.map(move |configuration| (&policy.label, configuration))
     });
-    let configurations = configurations
-        .chain(scalers)
-        .chain(clients)
-        .chain(report.configurations.iter().map(|of| (text::GROUP_GATEWAY.to_owned(), of.clone())))
-        .map(|(label, configuration)| {
-            let title = text::configuration_title(&label, &configuration.project);
-            view! {
+    let mut all: Vec<(String, Configuration)> = Vec::new();
+    for (label, of) in policies.chain(scalers).chain(clients) {
+        all.push((label.clone(), of.clone()));
+    }
+    all.extend(report.configurations.iter().map(|of| (text::GROUP_GATEWAY.to_owned(), of.clone())));
+    if all.is_empty() {
+        return ().into_any();
+    }
+    let buttons = all.into_iter().map(|(label, configuration)| {
+        let title = text::configuration_title(&label, &configuration.project);
+        view! {
+            <li>
                 <button
                     type="button"
                     data-testid="export-configuration"
                     title=title
                     on:click=move |_| env::download(&configuration.file, "text/plain", &configuration.text)
                 >
-                    {text::configuration_button(&configuration.project, &label)}
+                    {configuration.project.clone()}
                 </button>
-            }
-        })
-        .collect_view();
-    let (json_name, csv_name) = (format!("{name}.json"), format!("{name}.csv"));
+                <span class="muted">{label}</span>
+            </li>
+        }
+    });
     view! {
-        <p class="exports">
-            <span class="muted">{text::EXPORT}</span>
-            <button
-                type="button"
-                data-testid="export-json"
-                on:click=move |_| {
-                    if let Ok(text) = wire::to_pretty(&*json) {
-                        env::download(&json_name, "application/json", &text);
-                    }
-                }
-            >
-                "JSON"
-            </button>
-            <button type="button" data-testid="export-csv" on:click=move |_| env::download(&csv_name, "text/csv", &report_csv(&csv))>
-                "CSV"
-            </button>
-            {configurations}
-        </p>
+        <h3>{text::EXPORT_SETTINGS}</h3>
+        <ul>{buttons.collect_view()}</ul>
     }
+    .into_any()
 }

@@ -88,7 +88,9 @@ fn knee_of(app: App) -> Result<(Work, u32), SpecError> {
     if let Some(error) = app.catalog.with(|catalog| catalog.as_ref().and_then(|catalog| catalog.check(&spec).err())) {
         return Err(error);
     }
-    if !servelab_spec::patch::entries(&spec).iter().any(|(key, _)| key == "workload.rate") {
+    // A recorded trace is played faster or slower.
+    let varied = ["workload.rate", "workload.speed"];
+    if !servelab_spec::patch::entries(&spec).iter().any(|(key, _)| varied.contains(&key.as_str())) {
         return Err(SpecError::new("workload", text::NO_RATE_FOUND, text::NO_RATE_ACCEPTED));
     }
     let seeds = app.study.knee_seeds.get();

@@ -233,6 +233,35 @@ impl Workload for Replay {
     }
 }
 
+/// How much is played in what time when nothing is hastened.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pace {
+    /// Requests, repetitions included.
+    pub requests: u32,
+    /// From the first arrival to the last at [`TraceSpec::speed`] 1, before arrivals are spread.
+    pub span: Nanos,
+}
+
+impl Pace {
+    /// Mean arrival rate, requests per second; infinite when all come at one instant.
+    pub fn per_s(&self) -> f64 {
+        f64::from(self.requests) / self.span.as_secs()
+    }
+}
+
+/// The pace at which `spec` was recorded, without its spike. It depends on the seed where only a share is kept.
+///
+/// # Errors
+/// The trace is not there, or nothing is left of it.
+pub fn pace(spec: &TraceSpec, seed: u64) -> Result<Pace, SpecError> {
+    let trace = shelf::of(spec)?;
+    let as_recorded = TraceSpec { speed: 1.0, spread: false, spike_for_s: 0.0, ..spec.clone() };
+    let slots = slots(&trace, &as_recorded, seed)?;
+    let (first, last) = (slots.first().map(|slot| slot.at), slots.last().map(|slot| slot.at));
+    let span = last.zip(first).map_or(Nanos::ZERO, |(last, first)| last.since(first));
+    Ok(Pace { requests: slots.len() as u32, span })
+}
+
 /// Mean prompt and output length of what is played; those of the spec where the trace is missing.
 pub(crate) fn mean_lengths(spec: &TraceSpec) -> (f64, f64) {
     let Some(trace) = shelf::find(&spec.trace) else {

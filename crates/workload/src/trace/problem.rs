@@ -113,6 +113,7 @@ pub(super) enum Cause {
     LineTooLong,
     Missing(&'static str),
     NotANumber(&'static str),
+    NotKeys(&'static str),
     NotFinite(&'static str),
     Negative(&'static str),
     NotWhole(&'static str),
@@ -156,9 +157,11 @@ impl Cause {
         let (what, advice): (String, &str) = match self {
             Cause::Cut => (
                 "the line ends in the middle of its JSON".into(),
-                "expected is a whole object; the file may have been cut",
+                "expected is a whole object a line; the file may have been cut, or indented, which jq -c . undoes",
             ),
-            Cause::NotJson => ("the line is no JSON object".into(), "expected is one object a line"),
+            Cause::NotJson => {
+                ("the line is no JSON object".into(), "expected is one object a line, as jq -c . writes them")
+            }
             Cause::NotUtf8 => ("the line is not UTF-8".into(), "save the file as UTF-8"),
             Cause::LineTooLong => (
                 "the line is longer than 4 MiB".into(),
@@ -168,13 +171,20 @@ impl Cause {
             Cause::NotANumber(field) => {
                 (format!("{field} is no number"), "expected is a number with a point for decimals")
             }
+            Cause::NotKeys(field) => (
+                format!("{field} is no list of whole numbers"),
+                "expected is a key for each block of the prompt, in order",
+            ),
             Cause::NotFinite(field) => (format!("{field} is not finite"), "expected is a number"),
             Cause::Negative(field) => (format!("{field} is negative"), "expected is 0 or more"),
             Cause::NotWhole(field) => (format!("{field} is no whole number"), "expected is a count of tokens"),
             Cause::NotATime(field) => {
                 (format!("{field} is no time"), "expected is like 2023-11-16 18:15:46.6805900 or a number")
             }
-            Cause::TooFar => ("the time is more than ten years from the first one".into(), "check the unit of times"),
+            Cause::TooFar => (
+                "the time is more than ten years from the first one, or beyond the year 2262".into(),
+                "check the unit of times; of a table it is said so: columns unit=ms",
+            ),
             Cause::PromptTooLong => (
                 format!("more than {MAX_TOKENS} tokens"),
                 "no engine setting reaches that; check what the column counts",

@@ -66,7 +66,8 @@ pub(super) fn format(head: &[u8]) -> Result<TraceFormat, TraceError> {
     let skipped = text.len() - text.trim_start().len();
     let line = 1 + text[..skipped].matches('\n').count() as u64;
     let text = text.trim_start();
-    let first = text.lines().next().unwrap_or_default();
+    // A line may end as on old Macs, in a carriage return alone.
+    let first = text.split(['\n', '\r']).next().unwrap_or_default();
     let has = |name: &str| text.contains(&format!("\"{name}\""));
     if text.starts_with('{') {
         let known = [
@@ -80,6 +81,10 @@ pub(super) fn format(head: &[u8]) -> Result<TraceFormat, TraceError> {
         }
         return Err(unknown(line, first));
     }
+    if text.starts_with('[') {
+        let expected = "one object a line; jq -c '.[]' writes an array so";
+        return Err(TraceError::Document { line, found: "this is a JSON array".into(), expected });
+    }
     let names: Vec<String> =
         first.split([',', ';', '\t']).map(|name| name.trim().trim_matches('"').to_lowercase()).collect();
     let all = |wanted: &[&str]| wanted.iter().all(|name| names.iter().any(|found| found == name));
@@ -91,7 +96,7 @@ pub(super) fn format(head: &[u8]) -> Result<TraceFormat, TraceError> {
     }
     // A row of names is words, not numbers.
     let named = names.len() >= 2 && names.iter().all(|name| !name.is_empty() && name.parse::<f64>().is_err());
-    if named && !first.starts_with(['[', '<']) { Ok(TraceFormat::Columns) } else { Err(unknown(line, first)) }
+    if named && !first.starts_with('<') { Ok(TraceFormat::Columns) } else { Err(unknown(line, first)) }
 }
 
 fn unknown(line: u64, first: &str) -> TraceError {
@@ -118,10 +123,13 @@ mod tests {
             ("TIMESTAMP,ContextTokens,GeneratedTokens\r\n", TraceFormat::Azure),
             ("Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n", TraceFormat::BurstGpt),
             ("when;in;out\n1;2;3", TraceFormat::Columns),
+            ("when,in,out\r1,2,3\r", TraceFormat::Columns),
         ] {
             assert_eq!(format(head.as_bytes()).unwrap(), expected, "{head}");
         }
-        for head in ["[{\"timestamp\": 0}]", "{\"a\":1}", "1,2,3\n", "hello", "<html>a,b</html>"] {
+        let array = format(b"\n [{\"timestamp\": 0}]").unwrap_err();
+        assert!(matches!(array, TraceError::Document { line: 2, .. }) && array.to_string().contains("jq"), "{array}");
+        for head in ["{\"a\":1}", "1,2,3\n", "hello", "<html>a,b</html>"] {
             assert!(matches!(format(head.as_bytes()), Err(TraceError::Unknown { line: 1, .. })), "{head}");
         }
     }

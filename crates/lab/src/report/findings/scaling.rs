@@ -1,6 +1,6 @@
 //! What an autoscaler did, in a few sentences: for how long users were late, what that cost, and where the time went.
 
-use crate::words::{count, dollars, duration, percent};
+use crate::words::{self, count, dollars, duration, percent};
 use servelab_spec::report::{PolicyReport, Report, ScalingReport};
 
 pub(super) fn findings(report: &Report, done: &[usize]) -> Vec<String> {
@@ -53,7 +53,8 @@ pub(super) fn findings(report: &Report, done: &[usize]) -> Vec<String> {
             (scaling.lost_crash, "with a replica that crashed"),
         ];
         for (many, why) in lost.into_iter().filter(|(many, _)| *many > 0) {
-            out.push(format!("{} requests were lost {why}{whom}.", count(many)));
+            let were = if many == 1 { "was" } else { "were" };
+            out.push(format!("{} {were} lost {why}{whom}.", words::many(many, "request")));
         }
         if scaling.outside > 0 {
             out.push(format!(
@@ -66,12 +67,15 @@ pub(super) fn findings(report: &Report, done: &[usize]) -> Vec<String> {
         }
         if scaling.wasted > 0 {
             out.push(format!(
-                "{} of {} replicas that were started were given up before they served{whom}.",
-                scaling.wasted, scaling.created
+                "Of {} that were started, {} {} given up before serving{whom}.",
+                words::many(scaling.created.into(), "replica"),
+                scaling.wasted,
+                if scaling.wasted == 1 { "was" } else { "were" }
             ));
         }
         if scaling.restarts > 0 {
-            out.push(format!("Probes had containers started again {} times{whom}.", scaling.restarts));
+            let times = words::many(scaling.restarts.into(), "time");
+            out.push(format!("Probes had containers started again {times}{whom}."));
         }
     }
     out
@@ -79,7 +83,12 @@ pub(super) fn findings(report: &Report, done: &[usize]) -> Vec<String> {
 
 fn hours(seconds: f64) -> String {
     let hours = seconds / 3600.0;
-    if hours >= 10.0 { format!("{hours:.0} h") } else { format!("{hours:.1} h") }
+    match hours {
+        10.0.. => format!("{hours:.0} h"),
+        1.0.. => format!("{hours:.1} h"),
+        // Of less than an hour no digit after the point would be left.
+        _ => duration(seconds),
+    }
 }
 
 /// The name of a stage within a sentence.

@@ -34,7 +34,9 @@ pub(super) fn Clients(report: Arc<Report>) -> impl IntoView {
                         <td class="num">{percent(of.capacity.wasted)}</td>
                         <td class="num">{percent(of.capacity.refusing)}</td>
                         <td class="num">{percent(of.capacity.idle)}</td>
-                        <td>{text::refused(of)}</td>
+                        <td class="num">{percent(of.capacity.down)}</td>
+                        <td class="num">{whole(of.timed_out)}</td>
+                        <td class="words">{text::refused(of)}</td>
                     </tr>
                 }
             })
@@ -60,7 +62,9 @@ pub(super) fn Clients(report: Arc<Report>) -> impl IntoView {
                             <th scope="col" title=text::DEF_WASTE>{text::COL_WASTE}</th>
                             <th scope="col" title=text::DEF_REFUSING>{text::COL_REFUSING}</th>
                             <th scope="col">{text::COL_IDLE}</th>
-                            <th scope="col">{text::COL_REFUSED}</th>
+                            <th scope="col" title=text::DEF_DOWN>{text::COL_DOWN}</th>
+                            <th scope="col" title=text::DEF_TIMED_OUT>{text::COL_TIMED_OUT}</th>
+                            <th scope="col" class="words">{text::COL_REFUSED}</th>
                         </tr>
                     </thead>
                     <tbody>{rows}</tbody>

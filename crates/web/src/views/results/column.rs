@@ -95,13 +95,22 @@ pub(super) fn order(policies: &[PolicyReport], sort: Option<Sort>) -> Vec<usize>
     order
 }
 
-/// The best value of a column, when it is better than some other by more than half a per cent: less is not worth a word.
-pub(super) fn best(policies: &[PolicyReport], column: &Column) -> Option<f64> {
+/// Its times can be compared with those of the others: it answered as many requests, but for one in a hundred. Of whoever answered fewer, those who would
+/// have waited longest are missing.
+pub(super) fn compared(policies: &[PolicyReport], policy: &PolicyReport) -> bool {
+    let most = policies.iter().map(|policy| policy.ttft_s.n).max().unwrap_or(0);
+    policy.requests.finished > 0 && (most - policy.ttft_s.n) as f64 <= 0.01 * policy.requests.total as f64
+}
+
+/// The best value of the column at `index`, when it is better than some other by more than half a per cent: less is not worth a word.
+pub(super) fn best(policies: &[PolicyReport], index: usize) -> Option<f64> {
+    let column = &COLUMNS[index];
     // A policy that was stopped, or never began, has not been compared.
     if policies.iter().any(|policy| policy.requests.pending > 0) {
         return None;
     }
-    let values = policies.iter().map(column.value).filter(|value| value.is_finite());
+    let there = |policy: &&PolicyReport| !TIMES.contains(&index) || compared(policies, policy);
+    let values = policies.iter().filter(there).map(column.value).filter(|value| value.is_finite());
     let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
     if high - low <= 0.005 * high.abs().max(1e-12) {
         return None;
@@ -120,8 +129,20 @@ mod tests {
     fn policy(p50: f64) -> PolicyReport {
         let mut report = PolicyReport::default();
         report.ttft_s.p50 = p50;
-        report.requests.finished = 1;
+        (report.requests.finished, report.requests.total, report.ttft_s.n) = (1, 1, 1);
         report
+    }
+
+    #[test]
+    fn whoever_answered_fewer_wins_no_latency() {
+        let mut few = policy(0.1);
+        (few.requests.total, few.ttft_s.n) = (100, 90);
+        let mut many = policy(0.3);
+        (many.requests.total, many.ttft_s.n) = (100, 100);
+        let mut next = policy(0.4);
+        (next.requests.total, next.ttft_s.n) = (100, 99);
+        assert_eq!(best(&[few.clone(), many.clone(), next], 0), Some(0.3));
+        assert!(!compared(&[few.clone(), many.clone()], &few) && compared(&[few, many.clone()], &many));
     }
 
     #[test]
@@ -148,8 +169,8 @@ mod tests {
 
     #[test]
     fn the_winner_is_the_lowest_latency_and_nobody_when_all_are_equal() {
-        assert_eq!(best(&[policy(0.3), policy(0.1)], &COLUMNS[0]), Some(0.1));
-        assert_eq!(best(&[policy(0.3), policy(0.3)], &COLUMNS[0]), None);
-        assert_eq!(best(&[policy(0.3), policy(0.3001)], &COLUMNS[0]), None, "0.03 % is no difference");
+        assert_eq!(best(&[policy(0.3), policy(0.1)], 0), Some(0.1));
+        assert_eq!(best(&[policy(0.3), policy(0.3)], 0), None);
+        assert_eq!(best(&[policy(0.3), policy(0.3001)], 0), None, "0.03 % is no difference");
     }
 }

@@ -15,8 +15,8 @@ pub(super) fn Gateway(report: Arc<Report>) -> impl IntoView {
             view! {
                 <tr data-testid="refusal-row">
                     {many.then(|| view! { <th scope="row">{policy.label.clone()}</th> })}
-                    <td>{of.layer.clone()}</td>
-                    <td>{of.cause.clone()}</td>
+                    <td class="words">{of.layer.clone()}</td>
+                    <td class="words">{of.cause.clone()}</td>
                     <td class="num">{of.code}</td>
                     <td class="num">{whole(of.attempts)}</td>
                 </tr>
@@ -70,8 +70,8 @@ pub(super) fn Gateway(report: Arc<Report>) -> impl IntoView {
                     <thead>
                         <tr>
                             {run()}
-                            <th scope="col">{text::COL_LAYER}</th>
-                            <th scope="col">{text::COL_CAUSE}</th>
+                            <th scope="col" class="words">{text::COL_LAYER}</th>
+                            <th scope="col" class="words">{text::COL_CAUSE}</th>
                             <th scope="col">{text::COL_STATUS}</th>
                             <th scope="col" title=text::DEF_TURNED_AWAY>{text::COL_TURNED_AWAY}</th>
                         </tr>

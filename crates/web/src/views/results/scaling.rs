@@ -1,6 +1,6 @@
 //! How replicas came and went: for how long users were late, what it cost, and where the time went.
 
-use crate::format::{duration, whole};
+use crate::format::{duration, number, whole};
 use crate::text;
 use leptos::prelude::*;
 use servelab_spec::Report;
@@ -111,6 +111,5 @@ fn way(label: &str, of: &ScalingReport) -> impl IntoView + use<> {
 }
 
 fn hours(seconds: f64) -> String {
-    let hours = seconds / 3600.0;
-    if hours >= 100.0 { format!("{hours:.0}") } else { format!("{hours:.1}") }
+    number(seconds / 3600.0)
 }

@@ -1,6 +1,6 @@
 //! The table: a row per policy, sorted by any column, the best value of each bold.
 
-use super::column::{Better, COLUMNS, FETCHED, Sort, TIMES, TTFT, best, order, within_noise};
+use super::column::{Better, COLUMNS, FETCHED, Sort, TIMES, TTFT, best, compared, order, within_noise};
 use crate::format::{Unit, percent, whole};
 use crate::state::App;
 use crate::text;
@@ -184,7 +184,7 @@ fn row(
             FETCHED => policy.store.map(|store| text::moved(store.bytes)),
             _ => None,
         };
-        let winner = best(all, column).is_some_and(|best| best == value) && (!TIMES.contains(&index) || finished);
+        let winner = best(all, index).is_some_and(|best| best == value) && (!TIMES.contains(&index) || compared(all, policy));
         let largest = all.iter().map(column.value).fold(0.0, f64::max);
         // Shares are drawn against the whole, amounts against the largest in the column.
         let whole_bar = if matches!(index, 7 | 10 | FETCHED) { 1.0 } else { largest };
@@ -205,12 +205,12 @@ fn row(
             </td>
         }
     });
-    let unfinished = policy.requests.pending + policy.requests.rejected;
+    let unfinished = text::unfinished(&policy.requests);
     view! {
         <tr data-testid=format!("row-{at}")>
             <th scope="row">
                 {policy.label.clone()}
-                {(unfinished > 0).then(|| view! { <span class="cell-note">{text::unfinished(&policy.requests)}</span> })}
+                {(!unfinished.is_empty()).then(|| view! { <span class="cell-note">{unfinished}</span> })}
             </th>
             {cells.collect_view()}
         </tr>

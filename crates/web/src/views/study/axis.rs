@@ -40,20 +40,28 @@ pub(super) fn Axis(at: usize, choices: Memo<Vec<Choice>>) -> impl IntoView {
     }
 }
 
-/// Settings first, then the parameters of each policy under its name.
+/// Settings first, then the parameters of each policy and of each client policy under its name.
 fn options(app: App, choices: &[Choice], now: &str) -> impl IntoView + use<> {
     let option = |choice: &Choice| {
         view! { <option value=choice.key.clone() selected=choice.key == now>{choice.info.label.clone()}</option> }
     };
-    let settings = choices.iter().filter(|choice| choice.policy.is_none()).map(option).collect_view();
-    let policies = app.draft.with_untracked(|draft| draft.policies.clone());
+    let of_none = |choice: &&Choice| choice.policy.is_none() && choice.client.is_none();
+    let settings = choices.iter().filter(of_none).map(option).collect_view();
+    let (policies, clients) =
+        app.draft.with_untracked(|draft| (draft.policies.clone(), draft.clients.policies.clone()));
     let groups = policies.iter().enumerate().filter_map(|(at, policy)| {
         let own: Vec<_> = choices.iter().filter(|choice| choice.policy == Some(at)).map(option).collect();
         let label = app.label_of(policy);
         (!own.is_empty()).then(|| view! { <optgroup label=label>{own}</optgroup> })
     });
     let groups = groups.collect_view();
-    view! { <optgroup label=text::AXIS_SETTINGS>{settings}</optgroup> {groups} }
+    let clients = clients.iter().enumerate().filter_map(|(at, client)| {
+        let own: Vec<_> = choices.iter().filter(|choice| choice.client == Some(at)).map(option).collect();
+        let label = app.client_label(client);
+        (!own.is_empty()).then(|| view! { <optgroup label=label>{own}</optgroup> })
+    });
+    let clients = clients.collect_view();
+    view! { <optgroup label=text::AXIS_SETTINGS>{settings}</optgroup> {groups} {clients} }
 }
 
 /// How its values are given.

@@ -42,10 +42,10 @@ pub(super) fn keys(object: &Object, field: &'static str, out: &mut Vec<u64>) -> 
             for item in items {
                 // Ids may be signed hashes; only whether they agree counts.
                 let id = item.as_u64().or_else(|| item.as_i64().map(|id| id as u64));
-                out.push(id.ok_or(Cause::NotANumber(field))?);
+                out.push(id.ok_or(Cause::NotKeys(field))?);
             }
             Ok(())
         }
-        Some(_) => Err(Cause::NotANumber(field)),
+        Some(_) => Err(Cause::NotKeys(field)),
     }
 }

@@ -35,6 +35,8 @@ pub(in super::super) struct Table {
     filled: (usize, usize),
     /// Line ends taken.
     lines: u64,
+    /// The last byte taken was a carriage return, whose line end a line feed would only complete.
+    returned: bool,
     /// Line in which the record begun begins.
     begin: Option<u64>,
 }
@@ -53,6 +55,7 @@ impl Table {
             ends: vec![0; 32],
             filled: (0, 0),
             lines: 0,
+            returned: false,
             begin: None,
         }
     }
@@ -81,9 +84,12 @@ impl Table {
             // Line ends that stood before this record's first byte: empty lines, and the second half of a line end.
             let before =
                 input.iter().take_while(|byte| byte.is_ascii_whitespace() && **byte != b'\t' && **byte != b' ');
-            self.begin = Some(1 + self.lines + ends_in(&input[..before.count().min(taken)]));
+            self.begin = Some(1 + self.lines + ends_in(self.returned, &input[..before.count().min(taken)]));
         }
-        self.lines += ends_in(&input[..taken]);
+        self.lines += ends_in(self.returned, &input[..taken]);
+        if let Some(&last) = input[..taken].last() {
+            self.returned = last == b'\r';
+        }
         self.filled = (at + written, fields + ended);
         let line = self.begin.unwrap_or(self.lines + 1);
         match result {
@@ -140,9 +146,16 @@ impl Table {
     }
 }
 
-/// Line ends in these bytes; one that two pieces share counts when its second half comes.
-fn ends_in(bytes: &[u8]) -> u64 {
-    bytes.iter().filter(|&&byte| byte == b'\n').count() as u64
+/// Line ends in these bytes: line feeds, carriage returns, and both together, which count when the first half comes. `returned`: a carriage return stood
+/// before them.
+fn ends_in(returned: bool, bytes: &[u8]) -> u64 {
+    let mut before = returned;
+    let ends = bytes.iter().filter(|&&byte| {
+        let completes = before && byte == b'\n';
+        before = byte == b'\r';
+        before || (byte == b'\n' && !completes)
+    });
+    ends.count() as u64
 }
 
 /// Where the column `wanted` stands, whatever the case of its letters.
