@@ -31,7 +31,12 @@ impl Fleet {
     /// When metrics change next, if they cannot change before an event does: nothing is about to start, and no run of equal steps is under way, whose
     /// steps end without one. However long a step takes, readings that would all say the same are left out.
     fn next_change(&mut self) -> Option<Nanos> {
-        if !self.stirred.is_empty() || self.running_ahead.contains(&true) {
+        // Not whether anybody was stirred: a restored fleet lets everybody try.
+        let starts = self.stirred.iter().any(|&index| {
+            let replica = &self.core.replicas[index as usize];
+            replica.may_run() && replica.model.get().idles_beside_work()
+        });
+        if starts || self.running_ahead.contains(&true) {
             return None;
         }
         let end = self.ends.first().0;
