@@ -76,7 +76,7 @@ pub fn text(session: &Session) -> String {
     let runs: Vec<Part> = (stage.runs.iter().zip(contenders).enumerate())
         .map(|(at, (run, contender))| Part::of(stage, run, at, &catalog::contender_label(session.spec(), contender)))
         .collect();
-    let simple: [(&str, &str, &str, fn(&Replica) -> f64); 8] = [
+    let simple: [Plain; 8] = [
         ("vllm:num_requests_running", "gauge", "Requests running where the run ends.", |replica| replica.running),
         ("vllm:num_requests_waiting", "gauge", "Requests waiting where the run ends.", |replica| replica.waiting),
         ("vllm:kv_cache_usage_perc", "gauge", "Share of KV blocks in use where the run ends, 0 to 1.", |r| r.kv_usage),
@@ -118,6 +118,9 @@ struct Part {
     /// Its replicas, and behind them what is outside if anything was.
     replicas: Vec<Replica>,
 }
+
+/// A metric of one number: name, kind, help, and where the number comes from.
+type Plain = (&'static str, &'static str, &'static str, fn(&Replica) -> f64);
 
 #[derive(Default)]
 struct Replica {

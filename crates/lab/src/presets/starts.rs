@@ -22,8 +22,10 @@ pub(super) fn judge(name: &str) -> Option<Judge> {
     }
 }
 
-/// What can be done about a start: words, and the switch.
-const SHORTER: [(&str, &str, fn(&mut StartupSpec)); 4] = [
+/// What can be done about a start: words, the setting, and the switch.
+type Shorter = (&'static str, &'static str, fn(&mut StartupSpec));
+
+const SHORTER: [Shorter; 4] = [
     ("A node that stands ready", "startup.warm_node", |startup| startup.warm_node = true),
     ("An image that is there already", "startup.image_pulled", |startup| startup.image_pulled = true),
     ("Weights on the node's own disk", "startup.nvme", |startup| startup.nvme = true),
@@ -105,8 +107,8 @@ fn cut_off(case: &Case<'_>) -> Option<Verdict> {
     let because = format!(
         "With {} to finish, {} of {at_once} answers under way were cut off. With five minutes it is {}.",
         duration(case.spec.scaling.grace_s),
-        count(u64::from(lost)),
-        count(u64::from(patient))
+        count(lost),
+        count(patient)
     );
     Some(Verdict { option, because })
 }
