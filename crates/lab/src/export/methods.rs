@@ -15,17 +15,21 @@ pub fn paragraph(report: &Report) -> String {
         [only] => format!("{only} was run"),
         many => format!("{} were compared on the same arrivals", many.join("; ")),
     };
+    // A fixed workload has none.
+    let chosen = match settings(spec, &["workload"], false) {
+        none if none.is_empty() => none,
+        some => format!("; its settings: {some}"),
+    };
     let mut said = vec![
         format!(
             "{compared} with {}, schema version {}, experiment {}, seed {}.",
             report.generator, report.version, spec.preset, spec.seed
         ),
         format!(
-            "The workload ({}) had {} requests with {} prompt tokens; its settings: {}.",
+            "The workload ({}) had {} requests with {} prompt tokens{chosen}.",
             spec.workload.kind().replace('_', " "),
             workload.requests,
-            workload.prompt_tokens,
-            settings(spec, &["workload"], false)
+            workload.prompt_tokens
         ),
         format!("The fleet began with {} replicas{}.", spec.replicas, each(spec)),
         charged(report),
