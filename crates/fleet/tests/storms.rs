@@ -280,6 +280,35 @@ fn a_request_poisons_only_whoever_admits_it_while_it_does() {
     assert!(lost > 0 && poisoned.iter().any(|record| matches!(record.outcome, Outcome::Lost { .. })));
 }
 
+/// Readings that would say the same are left out by a restored fleet as by one that was never saved: restoring stirs every replica, and only who could start
+/// something may count. Frozen replicas, a policy that reads metrics, and a stop after the 28th event show it.
+#[test]
+fn a_restored_fleet_leaves_out_the_same_readings() {
+    let policy = ClientPolicy { attempts: 1, ..ClientPolicy::default() };
+    let tick = TickConfig { tick: Nanos(100 * MS), prefixes: 3, hit_ticks: 1, miss_ticks: 2 };
+    let config = FleetConfig {
+        seed: 2_621_994_519_631_416,
+        clients: ClientsConfig::Crowd(Box::new(Crowd {
+            classes: vec![ClientClass { share: 0.1, processes: 1, policy }],
+            pace: Pace::Open,
+            cancels: false,
+        })),
+        faults: vec![Fault { from: Nanos(750 * MS), until: Nanos(801 * MS), what: FaultKind::Frozen { replica: None } }],
+        ..FleetConfig::new(3, ReplicaConfig::Tick(tick))
+    };
+    let policy = PolicySpec::named("llm_d_default").with("engine_capacity", 0.0);
+    for events in 0..60 {
+        let source = tenants(sizes(), config.seed, 8.198_109_666_187_84);
+        let mut whole = fleet(config.clone(), source, &policy);
+        whole.poll(Nanos::MAX, events);
+        let mut restored = Fleet::restore(whole.save()).unwrap();
+        whole.poll(Nanos::MAX, 37);
+        restored.poll(Nanos::MAX, 37);
+        let text = |fleet: &Fleet| serde_json::to_string(&fleet.save()).unwrap();
+        assert!(text(&whole) == text(&restored), "saved after {events} events");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: cases(12, 700), failure_persistence: None, ..Default::default() })]
 
