@@ -293,7 +293,11 @@ fn a_restored_fleet_leaves_out_the_same_readings() {
             pace: Pace::Open,
             cancels: false,
         })),
-        faults: vec![Fault { from: Nanos(750 * MS), until: Nanos(801 * MS), what: FaultKind::Frozen { replica: None } }],
+        faults: vec![Fault {
+            from: Nanos(750 * MS),
+            until: Nanos(801 * MS),
+            what: FaultKind::Frozen { replica: None },
+        }],
         ..FleetConfig::new(3, ReplicaConfig::Tick(tick))
     };
     let policy = PolicySpec::named("llm_d_default").with("engine_capacity", 0.0);

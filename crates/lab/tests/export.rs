@@ -2,6 +2,9 @@
 #![cfg(not(target_arch = "wasm32"))]
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
+mod common;
+
+use common::SLOWER;
 use serde_json::Value;
 use servelab_lab::export::{export, markdown, methods, perfetto, prometheus};
 use servelab_lab::{Session, presets};
@@ -194,18 +197,11 @@ fn attempts_belong_to_their_request_and_refusals_are_instants() {
 /// Replicas that come and go: their starts are stages one after the other, and their lives follow them.
 #[test]
 fn lives_and_starts_are_slices() {
-    // Four times as slow under a quarter of the load: the same queues from a quarter of the requests.
-    let changes = [
-        ("workload.rate", "5"),
-        ("slo.ttft_s", "8"),
-        ("slo.itl_s", "0.4"),
-        ("execution.coefficients.step_us", "80000"),
-        ("execution.coefficients.prefill_token_us", "240"),
-        ("execution.coefficients.decode_sequence_us", "2400"),
-        ("execution.coefficients.decode_context_us", "1.2"),
+    let own = [
         ("workload.curve", "0:0.3,0.1:0.3,0.11:1.4,0.3:1.4"),
         ("scaling.controllers", "kubernetes_hpa(signal=2,metric_type=0,target=0.8)"),
     ];
+    let changes: Vec<_> = SLOWER.into_iter().chain(own).collect();
     let session = finished(spec("load-spike", &changes));
     let report = session.report();
     let trace = read(&perfetto::trace(&session, usize::MAX).unwrap());

@@ -2,6 +2,9 @@
 #![cfg(not(target_arch = "wasm32"))]
 #![allow(clippy::unwrap_used)]
 
+mod common;
+
+use common::SLOWER;
 use servelab_lab::presets;
 use servelab_lab::run_priced;
 use servelab_spec::Report;
@@ -12,17 +15,7 @@ use servelab_spec::report::ScalingReport;
 /// A preset with a curve of its own and other controllers.
 fn spec(preset: &str, curve: &str, controllers: &str) -> Spec {
     let mut spec = presets::find(preset).unwrap().spec;
-    // Four times as slow under a quarter of the load: the same queues from a quarter of the requests.
-    let slower = [
-        ("workload.rate", "5"),
-        ("slo.ttft_s", "8"),
-        ("slo.itl_s", "0.4"),
-        ("execution.coefficients.step_us", "80000"),
-        ("execution.coefficients.prefill_token_us", "240"),
-        ("execution.coefficients.decode_sequence_us", "2400"),
-        ("execution.coefficients.decode_context_us", "1.2"),
-    ];
-    for (key, value) in slower.into_iter().chain([("workload.curve", curve), ("scaling.controllers", controllers)]) {
+    for (key, value) in SLOWER.into_iter().chain([("workload.curve", curve), ("scaling.controllers", controllers)]) {
         spec = patch::set(&spec, key, value).unwrap();
     }
     spec

@@ -9,7 +9,7 @@
 //! W5: a request to write is answered by a picture after each step, the last of which says that it is done, or by `Failed`; nothing comes after
 //! another has taken its place. It goes before runs, cells and trials: somebody reads along.
 //! Files of recorded requests have promises of their own, see [`trace`].
-//! Tests: `tests/desk.rs`, `tests/trace.rs`.
+//! Tests: `tests/desk.rs`, `tests/jobs.rs`, `tests/trace.rs`.
 
 mod held;
 mod jobs;
