@@ -23,8 +23,10 @@ pageTest("a lesson: guess, run, where to look, one thing to try, the next lesson
   assert.equal(await page.getByTestId("lesson").count(), 0, "nothing is said before its run");
   // What was learnt stays on the device.
   await page.reload();
-  await page.getByText("1 of 8 done").waitFor();
   await path.locator("summary").click();
+  // The reloaded page runs the second lesson at once, and may have counted it by now: what is asked is the first one's mark.
+  const first = path.locator("li", { has: page.getByTestId("learn-multi-tenant") }).first();
+  await first.getByText("done", { exact: true }).waitFor();
   assert.equal(await page.getByTestId("learn-hot-tenant").first().getAttribute("aria-current"), "step");
   await shotsOf(page, "path", { fullPage: true });
 });
