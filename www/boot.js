@@ -2,6 +2,17 @@
 const boot = document.getElementById("boot");
 const status = document.getElementById("boot-status");
 
+const NEEDS = {
+  wasm: "It needs WebAssembly, which this browser lacks or forbids (some do in a lockdown or safest mode).",
+  simd: "It needs WebAssembly with SIMD: Chrome or Edge 91, Firefox 89, Safari 16.4 or newer, on a processor of the last fifteen years.",
+  other: "Reloading may help.",
+};
+
+function lacks(error) {
+  if (typeof WebAssembly !== "object") return "wasm";
+  return error instanceof WebAssembly.CompileError && /simd/i.test(error.message) ? "simd" : "other";
+}
+
 // Shows how much has come; the total is unknown when the host compresses, so only what has arrived is said.
 function counted(response) {
   if (!response.ok) throw new Error(`${response.status} for ${response.url}`);
@@ -26,6 +37,6 @@ try {
   document.getElementById("shell").remove();
 } catch (error) {
   status.setAttribute("role", "alert");
-  status.textContent = `The page could not start: ${error.message}. It needs a browser with WebAssembly (any current one); reloading may help.`;
+  status.textContent = `The page could not start: ${error.message}. ${NEEDS[lacks(error)]}`;
   throw error;
 }

@@ -28,14 +28,16 @@ let launched;
 // At the top of the file: inside a test it would close the browser after that test.
 after(async () => (await launched)?.close());
 
+const launch = (more) =>
+  chromium.launch({ executablePath: process.env.SERVELAB_BROWSER ?? "/usr/bin/chromium", args: [...flags, ...more], headless: true });
+
 /** The one browser of this test file. */
 export function browser() {
-  if (!launched) {
-    const executablePath = process.env.SERVELAB_BROWSER ?? "/usr/bin/chromium";
-    launched = chromium.launch({ executablePath, args: flags, headless: true });
-  }
-  return launched;
+  return (launched ??= launch([]));
 }
+
+/** A browser for one test, with flags of its own. */
+export const browserWith = launch;
 
 /**
  * Watches a page and lists what goes wrong on it.
@@ -84,15 +86,17 @@ export async function watch(page, origin) {
  *   - `reducedMotion`: `no-preference` (default) or `reduce`
  *   - `timeout`: milliseconds for the whole test, 60 000 unless set
  *   - `open`: false leaves going to the page to the test
+ *   - `launched`: a browser of its own ([`browserWith`]), closed after the test
  *   - `allow`: expressions of problems that this very test provokes
  * @param {(tools: {page, context, shot, problems}) => Promise<void>} body
  */
 export function pageTest(name, options, body) {
   const { path = "", size = "wide", scheme = "light", reducedMotion = "no-preference" } = options;
-  const { timeout = 60_000, open = true, allow = [], address = base } = options;
+  const { timeout = 60_000, open = true, allow = [], address = base, launched: own } = options;
   test(name, { timeout }, async () => {
     assert.ok(address, "no address: give --url, or run `cargo xtask e2e`");
-    const context = await (await browser()).newContext({
+    const within = await (own ?? browser)();
+    const context = await within.newContext({
       viewport: sizes[size],
       colorScheme: scheme,
       reducedMotion,
@@ -118,6 +122,7 @@ export function pageTest(name, options, body) {
       assert.deepEqual(unexpected, [], "the page complained");
     } finally {
       await context.close();
+      if (own) await within.close();
     }
   });
 }

@@ -41,7 +41,7 @@ pub struct PlanItem {
     /// Index of the token that sampling would produce, counted from the first generated one: with
     /// [`Sampling::seed`] it decides the draw, so that preemption and batching leave it as it was.
     pub output_index: u32,
-    /// How to sample.
+    /// How to sample; the default where plans are not materialised, since nobody does.
     pub sampling: Sampling,
     /// Where its token ids start in [`StepPlan::tokens`].
     pub tokens_at: u32,

@@ -59,7 +59,10 @@ pub fn continuation_keys(
 }
 
 /// What a request asks the engine to read.
+///
+/// In memory its fields stand in this order: see [`SequenceRequest`](crate::SequenceRequest).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[repr(C)]
 pub struct Prompt {
     /// Length in tokens, at least 1.
     pub len: u32,

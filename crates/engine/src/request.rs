@@ -9,16 +9,20 @@ use serde::{Deserialize, Serialize};
 pub struct SequenceId(pub u64);
 
 /// A prompt to continue.
+///
+/// In memory its fields stand in this order: what every step asks of every running sequence lies together, at the beginning, so that a step
+/// touches one line of the processor's cache for each and not three.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[repr(C)]
 pub struct SequenceRequest {
     /// Its name.
     pub id: SequenceId,
-    /// What to read.
-    pub prompt: Prompt,
     /// Output budget the client stated, tokens, at least 1. The only length that schedulers and policies see.
     pub max_tokens: u32,
     /// True output length, tokens, `1..=max_tokens`: where the sequence ends when the executor gives no end-of-text.
     pub output_tokens: u32,
+    /// What to read.
+    pub prompt: Prompt,
     /// Go on after end-of-text.
     pub ignore_eos: bool,
     /// How tokens are chosen.

@@ -15,6 +15,7 @@ use crate::adapters::Slot;
 use crate::engine::Engine;
 use crate::events::EngineEvent;
 use crate::plan::PlanItem;
+use crate::request::Sampling;
 use crate::time::Nanos;
 
 impl Engine {
@@ -253,7 +254,7 @@ impl Engine {
             sample: end == sequence.total(),
             decode,
             output_index: sequence.outputs,
-            sampling: sequence.request.sampling,
+            sampling: if self.config.materialise { sequence.request.sampling } else { Sampling::default() },
             tokens_at,
             table_at,
             table_len: sequence.table.len() as u32,

@@ -31,20 +31,22 @@ pub struct SequenceView {
     pub arrived: Nanos,
 }
 
+/// In memory its fields stand in this order, what every step reads in the first 64 bytes: see [`SequenceRequest`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[repr(C, align(64))]
 pub(crate) struct Sequence {
-    pub(crate) request: SequenceRequest,
-    pub(crate) arrived: Nanos,
+    /// Blocks that hold its K and V, in order. Empty while it waits.
+    pub(crate) table: Vec<u32>,
     /// Tokens whose K and V are in the table's blocks, committed steps only.
     pub(crate) computed: u32,
     /// Tokens generated.
     pub(crate) outputs: u32,
+    pub(crate) request: SequenceRequest,
+    pub(crate) arrived: Nanos,
     /// Their ids, as far as somebody computed them.
     pub(crate) output: Vec<u32>,
     /// Keys of the full blocks after the prompt's, made when first needed and kept over preemptions.
     pub(crate) output_keys: Vec<BlockKey>,
-    /// Blocks that hold its K and V, in order. Empty while it waits.
-    pub(crate) table: Vec<u32>,
     /// Found in the cache at first admission.
     pub(crate) cached: u32,
     /// Brought by its fetch beyond that, at first admission.

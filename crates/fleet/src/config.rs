@@ -216,6 +216,11 @@ impl FleetConfig {
         }
     }
 
+    /// Steps are handed to a driver.
+    pub(crate) fn executes(&self) -> bool {
+        matches!(self.replica, ReplicaConfig::Engine { executed: true, .. })
+    }
+
     /// Tokens of a KV block; 0 where there are none.
     pub fn block_tokens(&self) -> u32 {
         match &self.replica {

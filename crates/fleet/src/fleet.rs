@@ -201,6 +201,9 @@ impl Fleet {
         let n = config.replicas_ever();
         let kv_changes = reads.has(Reads::EVENTS);
         let replicas = (0..n).map(|index| Replica::new(&config, index, kv_changes)).collect::<Result<_, _>>()?;
+        if !config.executes() && !policies.read_prompts() {
+            source.leave_words_out();
+        }
         let next_request = source.next_request();
         let mut timers = Timers::default();
         for (at, change) in (0u32..).zip(&config.changes) {
@@ -255,10 +258,13 @@ impl Fleet {
     }
 
     /// Rebuilds what is not saved.
-    fn around(core: Core, mut policies: Policies, controller: Option<Box<dyn Controller>>) -> Self {
+    fn around(mut core: Core, mut policies: Policies, controller: Option<Box<dyn Controller>>) -> Self {
         let n = core.replicas.len() as u32;
         let scratch = dispatch::Scratch::new(&core);
         policies.replicas_changed(scratch.ready());
+        if !core.config.executes() && !policies.read_prompts() {
+            core.source.leave_words_out();
+        }
         let draws = Stream::new(core.config.seed, b"routing");
         let routing = Stream::new(core.config.seed, b"router");
         let errors = Stream::new(core.config.seed, b"errors");

@@ -36,6 +36,16 @@ pub(crate) fn start(app: App) {
     start_on(app, if on_gpu { Host::Gpu } else { Host::Cpu });
 }
 
+/// After a failure: runs the draft, or first loads the simulator where it never came to that.
+pub(crate) fn again(app: App) {
+    if app.catalog.with_untracked(Option::is_some) {
+        return start(app);
+    }
+    app.run.failure.set(None);
+    app.run.phase.set(Phase::Loading);
+    open(app, Host::Cpu);
+}
+
 /// The GPU is worth its bytes unless it was measured here and lost.
 fn gpu_may_win(devices: &[DeviceReport]) -> bool {
     let time = |kind: &str| devices.iter().find(|device| device.kind == kind).and_then(|device| device.decode_8_ms);

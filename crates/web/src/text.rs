@@ -72,6 +72,7 @@ texts! {
     CRASHED = "The simulator stopped.";
     TRY_AGAIN = "Try again";
     TRY_FIELD = "The control at fault is marked; change it and run again.";
+    TRY_LOAD = "It has never been ready here. A reload may help, or another try when memory or the network is there again.";
     TRY_CRASH = "The last results are kept. It has been started anew; run again, with fewer requests or replicas if it was memory.";
     TRY_PRICED = "Try priced steps, or the small model.";
     TRY_PRESET = "Try resetting to the preset.";

@@ -5,9 +5,12 @@
 
 use crate::text;
 use servelab_engine::prompt::output_key;
-use servelab_engine::random::Stream;
+use servelab_engine::random::{Stream, mix};
 use servelab_engine::{BlockKey, Prompt};
 use std::sync::Arc;
+
+/// Of tokens drawn from 93, so many in a row are not drawn twice: 93¹² is 4·10²³.
+const TELLING: u32 = 12;
 
 /// A beginning that many prompts share.
 #[derive(Clone, Debug)]
@@ -42,6 +45,22 @@ impl Tenant {
         growth.into_prompt()
     }
 
+    /// The prompt as far as an engine that prices steps needs it, when nobody reads prompts and nobody sends the user's part again: no token ids, and keys
+    /// that agree with each other's where those of [`Tenant::prompt`] do. Blocks behind [`TELLING`] tokens of the user's own are met once, so any name
+    /// that is theirs alone will do; those before bear the same keys.
+    pub(crate) fn sketch(&self, mut user: impl ExactSizeIterator<Item = u32>, block_tokens: u32) -> Prompt {
+        let mut growth = Growth { written: false, ..Growth::new(self, 0, block_tokens) };
+        growth.own.reserve_exact((growth.begun as usize + user.len()) / block_tokens as usize);
+        // To the end of the first block that holds so many, or of the prompt.
+        let told = (growth.begun + TELLING).next_multiple_of(block_tokens) - growth.begun;
+        growth.read(user.by_ref().take(told as usize));
+        growth.len += user.len() as u32;
+        let (state, end) = (growth.state, growth.len() / block_tokens);
+        let first = (self.keys.len() + growth.own.len()) as u32;
+        growth.own.extend((first..end).map(|block| BlockKey(mix(state.0, u64::from(block)))));
+        growth.into_prompt()
+    }
+
     /// A prompt of which only the beginning's keys and the length, `user` tokens more, are right.
     pub(crate) fn outline(&self, user: u32) -> Prompt {
         let (shared_keys, own_keys) = (Arc::clone(&self.keys), Box::default());
@@ -58,8 +77,12 @@ impl Tenant {
 pub(crate) struct Growth<'a> {
     block_tokens: u32,
     beginning: &'a Tenant,
-    /// Tokens after the beginning: it is copied once, into the finished prompt.
+    /// Tokens after the beginning: it is copied once, into the finished prompt. Empty unless `written`.
     tokens: Vec<u32>,
+    /// Whether ids are kept.
+    written: bool,
+    /// Length so far, tokens.
+    len: u32,
     own: Vec<BlockKey>,
     state: BlockKey,
     /// Tokens in the block begun.
@@ -71,13 +94,17 @@ impl<'a> Growth<'a> {
     pub(crate) fn new(beginning: &'a Tenant, more: usize, block_tokens: u32) -> Self {
         let begun = beginning.len() - beginning.keys.len() as u32 * block_tokens;
         let own = Vec::with_capacity((begun as usize + more) / block_tokens as usize);
-        Growth { block_tokens, beginning, tokens: Vec::with_capacity(more), own, state: beginning.tail, begun }
+        let (tokens, len) = (Vec::with_capacity(more), beginning.len());
+        Growth { block_tokens, beginning, tokens, written: true, len, own, state: beginning.tail, begun }
     }
 
     /// Adds tokens that are named by their ids.
     pub(crate) fn read(&mut self, ids: impl Iterator<Item = u32>) {
         for id in ids {
-            self.tokens.push(id);
+            if self.written {
+                self.tokens.push(id);
+            }
+            self.len += 1;
             self.state = self.state.child(&[id]);
             self.begun += 1;
             if self.begun == self.block_tokens {
@@ -91,7 +118,9 @@ impl<'a> Growth<'a> {
     /// ([`output_key`] under `seed`), since nobody computes an answer's ids there; `ids` are what policies read in their place.
     pub(crate) fn answer(&mut self, seed: u64, ids: impl Iterator<Item = u32>) {
         let (tail, first) = (self.state, self.len() / self.block_tokens);
+        let before = self.tokens.len();
         self.tokens.extend(ids);
+        self.len += (self.tokens.len() - before) as u32;
         let (end, begun) = (self.len() / self.block_tokens, self.len() % self.block_tokens);
         self.own.extend((first..end).map(|block| output_key(tail, seed, block)));
         // The block begun goes on from the name it would have if the answer filled it: nothing else has that name.
@@ -101,7 +130,7 @@ impl<'a> Growth<'a> {
 
     /// Length so far, tokens.
     pub(crate) fn len(&self) -> u32 {
-        self.beginning.len() + self.tokens.len() as u32
+        self.len
     }
 
     /// The prompt as it stands.
@@ -109,7 +138,7 @@ impl<'a> Growth<'a> {
         Prompt {
             len: self.len(),
             shared_keys: Arc::clone(&self.beginning.keys),
-            tokens: Some(self.beginning.tokens.iter().chain(&self.tokens).copied().collect()),
+            tokens: self.written.then(|| self.beginning.tokens.iter().chain(&self.tokens).copied().collect()),
             own_keys: self.own.into(),
             tail: self.state,
         }
@@ -117,13 +146,13 @@ impl<'a> Growth<'a> {
 }
 
 /// Tokens of somebody's own text: printable bytes but the space, 33 to 125, so that policies which read text find some.
-pub(crate) fn text_ids(mut stream: Stream, len: u32) -> impl Iterator<Item = u32> {
+pub(crate) fn text_ids(mut stream: Stream, len: u32) -> impl ExactSizeIterator<Item = u32> {
     (0..len).map(move |_| stream.between(33, 125))
 }
 
 /// The same kind of tokens, eight from a draw: for prompts that are built anew from many parts. Of 93 ids some come up 3 times in 256 and others
 /// twice, which nobody who compares texts can tell.
-pub(crate) fn many_ids(mut stream: Stream, len: u32) -> impl Iterator<Item = u32> {
+pub(crate) fn many_ids(mut stream: Stream, len: u32) -> impl ExactSizeIterator<Item = u32> {
     let mut bytes = 0;
     (0..len).map(move |at| {
         bytes = if at % 8 == 0 { stream.next_u64() } else { bytes >> 8 };
@@ -216,6 +245,28 @@ mod tests {
         assert_eq!((ids.len(), seen.len()), (20_000, 93));
         assert_eq!((seen.first(), seen.last()), (Some(&33), Some(&125)));
         assert_eq!(many_ids(Stream::new(1, b"test"), 11).collect::<Vec<_>>(), ids[..11]);
+    }
+
+    /// Sketches of prompts share exactly the blocks that the prompts themselves share, however little of a user's own is in a block.
+    #[test]
+    fn sketches_share_what_prompts_share() {
+        for (system, user, block) in [(200, 100, 16), (31, 40, 16), (5, 3, 4), (0, 70, 1), (16, 1, 16), (33, 64, 7)] {
+            let tenants = [Tenant::new(&vec![b'x'; system], block, 0), Tenant::new(&vec![b'y'; system], block, 0)];
+            let mut named = std::collections::BTreeMap::new();
+            for at in 0..400 {
+                let ids = || many_ids(Stream::new(at, b"test"), user);
+                let tenant = &tenants[at as usize % 2];
+                let (prompt, sketch) = (tenant.prompt(ids(), block), tenant.sketch(ids(), block));
+                assert_eq!((prompt.len, prompt.full_blocks()), (sketch.len, sketch.full_blocks()));
+                assert!(sketch.tokens.is_none());
+                for index in 0..prompt.full_blocks() {
+                    let known = named.entry(prompt.key(index)).or_insert(sketch.key(index));
+                    assert_eq!(*known, sketch.key(index), "block {index} of {system} + {user} in {block}s");
+                }
+            }
+            let names: std::collections::BTreeSet<_> = named.values().collect();
+            assert_eq!(names.len(), named.len(), "{system} + {user} in {block}s");
+        }
     }
 
     proptest! {

@@ -39,6 +39,9 @@ pub trait Workload {
     fn tenants(&self) -> u32;
     /// Request `index` again, its arrival left at zero where arrivals add up; `None` past the end. What a story shows.
     fn request_again(&self, index: u32) -> Option<Request>;
+    /// Nobody will read what prompts to come say: they may leave their token ids out, and blocks that no other prompt shares may bear other keys, theirs
+    /// alone. All else is the same, and what [`Workload::request_again`] says is whole.
+    fn leave_words_out(&mut self) {}
     /// How far it has come: index of the next request and arrival of the last one.
     fn position(&self) -> (u32, Nanos);
     /// Most requests per second planned for any instant of a time. What only a bound may know; 0 where arrivals follow no plan.
@@ -169,6 +172,10 @@ impl Workload for Source {
 
     fn request_again(&self, index: u32) -> Option<Request> {
         self.workload().request_again(index)
+    }
+
+    fn leave_words_out(&mut self) {
+        self.workload_mut().leave_words_out();
     }
 
     fn position(&self) -> (u32, Nanos) {

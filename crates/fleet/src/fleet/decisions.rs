@@ -35,29 +35,105 @@ pub struct DecisionRecord {
     pub why: Cow<'static, str>,
 }
 
+/// A decision as it is kept: of a fleet of hundreds one score each is a lot to write, and hardly ever is a decision looked at. So scores stay as the policy
+/// left them until somebody asks.
+#[derive(Clone, Debug, Default)]
+struct Kept {
+    /// Its scores are empty.
+    record: DecisionRecord,
+    candidates: Vec<u32>,
+    /// One for each candidate, not a number where it was not looked at; empty when the policy compares nothing.
+    scores: Vec<f64>,
+    replicas: u32,
+}
+
+impl Kept {
+    fn record(&self) -> DecisionRecord {
+        let mut scores = Vec::new();
+        if !self.scores.is_empty() {
+            scores.resize(self.replicas as usize, None);
+            for (&candidate, &score) in self.candidates.iter().zip(&self.scores) {
+                scores[candidate as usize] = Some(score).filter(|score| !score.is_nan());
+            }
+        }
+        DecisionRecord { scores, ..self.record.clone() }
+    }
+}
+
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(transparent)]
-pub(crate) struct Decisions(VecDeque<DecisionRecord>);
+#[serde(into = "Vec<DecisionRecord>", from = "Vec<DecisionRecord>")]
+pub(crate) struct Decisions(VecDeque<Kept>);
+
+impl From<Decisions> for Vec<DecisionRecord> {
+    fn from(decisions: Decisions) -> Self {
+        decisions.0.iter().map(Kept::record).collect()
+    }
+}
+
+impl From<Vec<DecisionRecord>> for Decisions {
+    fn from(records: Vec<DecisionRecord>) -> Self {
+        let kept = records.into_iter().map(|mut record| {
+            let scores = std::mem::take(&mut record.scores);
+            Kept {
+                candidates: (0..scores.len() as u32).collect(),
+                replicas: scores.len() as u32,
+                scores: scores.into_iter().map(|score| score.unwrap_or(f64::NAN)).collect(),
+                record,
+            }
+        });
+        Decisions(kept.collect())
+    }
+}
 
 impl Decisions {
     /// Keeps a decision; `scores` belong to `candidates`, not a number where one was not looked at.
-    pub(crate) fn push(&mut self, decision: DecisionRecord, candidates: &[u32], scores: &[f64], replicas: u32) {
-        let mut buffer = match self.0.len() {
-            KEPT.. => self.0.pop_front().unwrap_or_default().scores,
-            _ => Vec::new(),
+    pub(crate) fn push(&mut self, record: DecisionRecord, candidates: &[u32], scores: &[f64], replicas: u32) {
+        let mut kept = match self.0.len() {
+            KEPT.. => self.0.pop_front().unwrap_or_default(),
+            _ => Kept::default(),
         };
-        buffer.clear();
+        kept.candidates.clear();
+        kept.scores.clear();
         if scores.len() == candidates.len() {
-            buffer.resize(replicas as usize, None);
-            for (&candidate, &score) in candidates.iter().zip(scores) {
-                buffer[candidate as usize] = Some(score).filter(|score| !score.is_nan());
-            }
+            kept.candidates.extend_from_slice(candidates);
+            kept.scores.extend_from_slice(scores);
         }
-        self.0.push_back(DecisionRecord { scores: buffer, ..decision });
+        (kept.record, kept.replicas) = (record, replicas);
+        self.0.push_back(kept);
     }
 
-    /// Newest first.
-    pub(crate) fn newest(&self) -> impl Iterator<Item = &DecisionRecord> {
-        self.0.iter().rev()
+    /// The latest ones, `most` at most, oldest first.
+    pub(crate) fn latest(&self, most: usize) -> impl Iterator<Item = DecisionRecord> {
+        self.0.range(self.0.len().saturating_sub(most)..).map(Kept::record)
+    }
+
+    /// The latest about a request.
+    pub(crate) fn about(&self, request: u32) -> Option<DecisionRecord> {
+        self.0.iter().rev().find(|kept| kept.record.request == request).map(Kept::record)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scores_stand_at_their_replicas_and_survive_saving() {
+        let mut decisions = Decisions::default();
+        for request in 0..40 {
+            let record = DecisionRecord { request, ..DecisionRecord::default() };
+            decisions.push(record, &[1, 3], &[0.5, f64::NAN], 4);
+        }
+        decisions.push(DecisionRecord { request: 40, ..DecisionRecord::default() }, &[0, 1], &[], 4);
+        let restored = Decisions::from(Vec::from(decisions.clone()));
+        for decisions in [decisions, restored] {
+            let kept: Vec<u32> = decisions.latest(100).map(|record| record.request).collect();
+            assert_eq!(kept, (9..=40).collect::<Vec<_>>());
+            assert_eq!(decisions.latest(2).map(|record| record.request).collect::<Vec<_>>(), [39, 40]);
+            let scores = |request| decisions.about(request).map(|record| record.scores);
+            assert_eq!(scores(39), Some(vec![None, Some(0.5), None, None]));
+            assert_eq!(scores(40), Some(vec![]));
+            assert_eq!(scores(3), None);
+        }
     }
 }

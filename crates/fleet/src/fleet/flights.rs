@@ -106,23 +106,27 @@ pub(crate) enum Where {
     Nowhere,
 }
 
-/// A try of a request.
+/// A try of a request. In memory its fields stand in this order: what each step tells of is in the first 64 bytes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[repr(C, align(64))]
 pub(crate) struct Attempt {
     /// Its name at the replica; none before it is sent there.
     pub(crate) id: SequenceId,
+    pub(crate) admitted: Option<Nanos>,
+    /// What its router knew.
+    pub(crate) routed: Routed,
+    /// Tokens that events told of.
+    pub(crate) produced: u32,
     /// Place of its request.
     pub(crate) request: u32,
+    /// Where it was sent; [`NOWHERE`] before that.
+    pub(crate) replica: u32,
+    /// Which try it is, from 1.
+    pub(crate) number: u32,
     /// The attempt of the same request before it, of those that are here.
     older: u32,
     pub(crate) at: Where,
-    /// Where it was sent; [`NOWHERE`] before that.
-    pub(crate) replica: u32,
-    /// What its router knew.
-    pub(crate) routed: Routed,
-    /// Which try it is, from 1.
-    pub(crate) number: u32,
     /// Its client waits for it.
     pub(crate) waited: bool,
     /// Until when.
@@ -133,14 +137,11 @@ pub(crate) struct Attempt {
     /// When it was sent to its replica.
     #[serde(default)]
     pub(crate) sent: Nanos,
-    pub(crate) admitted: Option<Nanos>,
     pub(crate) cached_tokens: u32,
     #[serde(default)]
     pub(crate) fetched_tokens: u32,
     pub(crate) first_token: Option<Nanos>,
     pub(crate) first_token_step: u64,
-    /// Tokens that events told of.
-    pub(crate) produced: u32,
 }
 
 impl Attempt {

@@ -17,7 +17,7 @@ impl Fleet {
     pub fn frame(&mut self, policy: u32) -> Frame {
         self.show_runs();
         let core = &self.core;
-        let mut decisions: Vec<Decision> = (core.decisions.newest().take(DECISIONS))
+        let decisions: Vec<Decision> = (core.decisions.latest(DECISIONS))
             .map(|decision| Decision {
                 t_s: decision.at.as_secs(),
                 request: decision.request,
@@ -25,11 +25,10 @@ impl Fleet {
                 prompt_tokens: decision.prompt_tokens,
                 router: decision.router,
                 replica: decision.replica,
-                scores: decision.scores.clone(),
-                why: decision.why.clone().into_owned(),
+                scores: decision.scores,
+                why: decision.why.into_owned(),
             })
             .collect();
-        decisions.reverse();
         Frame {
             policy,
             t_s: core.now.as_secs(),

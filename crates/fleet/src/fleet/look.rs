@@ -82,8 +82,8 @@ impl Fleet {
     }
 
     /// The latest decision about a request, if it is among the last 32.
-    pub fn decision(&self, request: u32) -> Option<&DecisionRecord> {
-        self.core.decisions.newest().find(|decision| decision.request == request)
+    pub fn decision(&self, request: u32) -> Option<DecisionRecord> {
+        self.core.decisions.about(request)
     }
 
     /// Explains how `request` will be routed: its [`DecisionRecord::offers`] are recorded. Ask before it arrives.

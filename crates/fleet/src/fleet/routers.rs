@@ -61,6 +61,11 @@ impl Policies {
         self.each.first().map_or(Reads::NOTHING, |policy| policy.reads())
     }
 
+    /// Whether they look at what prompts say.
+    pub(crate) fn read_prompts(&self) -> bool {
+        registry::reads_prompt(&self.spec.name)
+    }
+
     pub(crate) fn spec(&self) -> &PolicySpec {
         &self.spec
     }
@@ -83,4 +88,60 @@ pub(crate) fn router_of(draws: &Stream, request: u32, attempt: u32, routers: u32
         return 0;
     }
     draws.split(u64::from(request)).split(u64::from(attempt)).below(routers.into()) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::{Fleet, FleetConfig, RequestRecord};
+    use servelab_engine::{CostModel, EngineConfig, Nanos};
+    use servelab_spec::experiment::{EngineSpec, MultiTenantSpec, WorkloadSpec};
+    use servelab_workload::{Source, Workload};
+
+    /// All records of a run; `wordy`: with prompts as they are, though nobody reads them.
+    fn records(policy: &PolicySpec, source: &Source, wordy: bool) -> Vec<RequestRecord> {
+        let cost = CostModel {
+            step: 2_000_000_000,
+            prefill_token: 80_000_000,
+            decode_sequence: 900_000_000,
+            ..CostModel::default()
+        };
+        let engine = EngineConfig::from_spec(&EngineSpec { blocks: 96, max_batch: 8, ..EngineSpec::default() }, false);
+        let mut fleet = Fleet::new(FleetConfig::priced(4, engine, cost), source.clone(), policy).unwrap();
+        let words = |fleet: &Fleet| fleet.core.next_request.as_ref().unwrap().prompt.tokens.is_some();
+        if wordy {
+            fleet.core.source = source.clone();
+            fleet.core.next_request = fleet.core.source.next_request();
+        }
+        assert_eq!(words(&fleet), wordy || fleet.policies.read_prompts(), "{}", policy.name);
+        fleet.poll(Nanos::MAX, u32::MAX);
+        let mut records = Vec::new();
+        fleet.take_ended(&mut |record| records.push(record.clone()));
+        records
+    }
+
+    /// Policies that say they do not read prompts choose the same when prompts say nothing, and caches find the same, though user parts are so short that blocks of
+    /// different requests agree by accident.
+    #[test]
+    fn without_words_nothing_changes_for_who_does_not_read_them() {
+        let sizes = MultiTenantSpec {
+            requests: 400,
+            tenants: 5,
+            system_min: 45,
+            system_max: 50,
+            user_min: 1,
+            user_max: 40,
+            ..MultiTenantSpec::default()
+        };
+        let source = Source::new(&WorkloadSpec::MultiTenant(sizes), 5, 16, 60.0).unwrap();
+        let blind: Vec<_> = registry::catalog().into_iter().filter(|info| !info.reads_prompt).collect();
+        assert!(blind.len() > 8);
+        for info in blind {
+            let policy = PolicySpec::named(&info.name);
+            let (with, without) = (records(&policy, &source, true), records(&policy, &source, false));
+            assert_eq!((with.len(), &with), (400, &without), "{}", info.name);
+            assert!(with.iter().any(|record| record.cached_tokens > 0));
+        }
+    }
 }

@@ -66,6 +66,12 @@ pub fn catalog() -> Vec<PolicyInfo> {
     POLICIES.iter().map(|entry| (entry.info)()).collect()
 }
 
+/// Whether the policy of that name looks at what prompts say, by its own description; where nobody does, priced runs leave token ids out, which are most
+/// of what a request weighs.
+pub(crate) fn reads_prompt(name: &str) -> bool {
+    POLICIES.iter().find(|entry| entry.name == name).is_none_or(|entry| (entry.info)().reads_prompt)
+}
+
 /// Builds a policy.
 ///
 /// # Errors

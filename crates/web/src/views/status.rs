@@ -78,6 +78,7 @@ pub(super) fn Notices() -> impl IntoView {
             });
             let advice = match (&failure.field, failure.crashed) {
                 (Some(_), _) => text::TRY_FIELD,
+                (None, true) if app.catalog.with_untracked(Option::is_none) => text::TRY_LOAD,
                 (None, true) => text::TRY_CRASH,
                 (None, false) if live => text::TRY_PRICED,
                 (None, false) => text::TRY_PRESET,
@@ -91,7 +92,7 @@ pub(super) fn Notices() -> impl IntoView {
                         " "
                         {advice}
                     </p>
-                    <button type="button" on:click=move |_| control::start(app)>{text::TRY_AGAIN}</button>
+                    <button type="button" on:click=move |_| control::again(app)>{text::TRY_AGAIN}</button>
                 </div>
             }
         })}

@@ -30,6 +30,8 @@ pub(crate) struct Demand {
     rate: Arc<Rate>,
     next: u32,
     clock: Nanos,
+    /// Requests to come bring no token ids.
+    wordless: bool,
 }
 
 impl Demand {
@@ -67,7 +69,7 @@ impl Demand {
             ..MultiTenantSpec::default()
         };
         let requests = MultiTenant::new(&of, seed, block_tokens, rate_per_s)?;
-        Ok(Demand { requests, rate, next: 0, clock: Nanos::ZERO })
+        Ok(Demand { requests, rate, next: 0, clock: Nanos::ZERO, wordless: false })
     }
 }
 
@@ -113,7 +115,7 @@ impl Demand {
 
 impl Workload for Demand {
     fn next_request(&mut self) -> Option<Request> {
-        self.next(Own::ManyDrawn)
+        self.next(Own::ManyDrawn { wordless: self.wordless })
     }
 
     fn next_outline(&mut self) -> Option<Request> {
@@ -129,7 +131,11 @@ impl Workload for Demand {
     }
 
     fn request_again(&self, index: u32) -> Option<Request> {
-        self.requests.request_saying(index, Own::ManyDrawn)
+        self.requests.request_saying(index, Own::ManyDrawn { wordless: false })
+    }
+
+    fn leave_words_out(&mut self) {
+        self.wordless = true;
     }
 
     fn position(&self) -> (u32, Nanos) {

@@ -35,6 +35,8 @@ pub(crate) struct MultiTenant {
     population: Arc<Population>,
     next: u32,
     clock: Nanos,
+    /// Requests to come bring no token ids.
+    wordless: bool,
 }
 
 /// The adapter that all requests of `tenant` want: a tenant's fine-tune is its own for good, so there is nothing to draw.
@@ -74,13 +76,13 @@ impl MultiTenant {
             samples: Stream::new(seed, b"sampling"),
             sizes: sizes.clone(),
         };
-        Ok(MultiTenant { population: Arc::new(population), next: 0, clock: Nanos::ZERO })
+        Ok(MultiTenant { population: Arc::new(population), next: 0, clock: Nanos::ZERO, wordless: false })
     }
 }
 
 impl Workload for MultiTenant {
     fn next_request(&mut self) -> Option<Request> {
-        let mut request = self.request_again(self.next)?;
+        let mut request = self.request_saying(self.next, Own::Drawn { wordless: self.wordless })?;
         let gap = self.population.arrivals.split(self.next.into()).exponential() * self.population.gap_ns;
         self.clock += Nanos(libm::round(gap) as u64);
         self.next += 1;
@@ -97,7 +99,11 @@ impl Workload for MultiTenant {
     }
 
     fn request_again(&self, index: u32) -> Option<Request> {
-        self.request_saying(index, Own::Drawn)
+        self.request_saying(index, Own::Drawn { wordless: false })
+    }
+
+    fn leave_words_out(&mut self) {
+        self.wordless = true;
     }
 
     fn position(&self) -> (u32, Nanos) {
@@ -114,9 +120,9 @@ impl Workload for MultiTenant {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Own {
     /// A draw for each token.
-    Drawn,
+    Drawn { wordless: bool },
     /// A draw for eight tokens: a day has billions of them.
-    ManyDrawn,
+    ManyDrawn { wordless: bool },
     /// Nothing but its length.
     Outline,
 }
@@ -133,8 +139,14 @@ impl MultiTenant {
         let system = &drawn.tenants[tenant as usize];
         let user = drawn.user_lengths.split(at).between(drawn.sizes.user_min, drawn.sizes.user_max);
         let prompt = match own {
-            Own::Drawn => system.prompt(text_ids(drawn.users.split(at), user), drawn.block_tokens),
-            Own::ManyDrawn => system.prompt(many_ids(drawn.users.split(at), user), drawn.block_tokens),
+            Own::Drawn { wordless: false } => system.prompt(text_ids(drawn.users.split(at), user), drawn.block_tokens),
+            Own::Drawn { wordless: true } => system.sketch(text_ids(drawn.users.split(at), user), drawn.block_tokens),
+            Own::ManyDrawn { wordless: false } => {
+                system.prompt(many_ids(drawn.users.split(at), user), drawn.block_tokens)
+            }
+            Own::ManyDrawn { wordless: true } => {
+                system.sketch(many_ids(drawn.users.split(at), user), drawn.block_tokens)
+            }
             Own::Outline => system.outline(user),
         };
         let output_tokens = drawn.outputs.split(at).between(drawn.sizes.output_min, drawn.sizes.output_max);
