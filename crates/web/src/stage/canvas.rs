@@ -14,9 +14,9 @@ pub(crate) struct Surface {
     pub height: f64,
 }
 
-/// Readies `canvas` for drawing at its present width and the given height, wiped.
-pub(crate) fn surface(canvas: &HtmlCanvasElement, height: f64) -> Option<Surface> {
-    let width = f64::from(canvas.client_width());
+/// Readies `canvas` for drawing at its width, as [`watch_width`] told it, and the given height, wiped. Asking the canvas itself would lay the page out anew
+/// in the middle of every picture.
+pub(crate) fn surface(canvas: &HtmlCanvasElement, width: f64, height: f64) -> Option<Surface> {
     if width < 1.0 {
         return None;
     }
@@ -33,21 +33,20 @@ pub(crate) fn surface(canvas: &HtmlCanvasElement, height: f64) -> Option<Surface
     Some(Surface { context, width, height })
 }
 
-/// Counts up whenever the element changes its width.
-pub(crate) fn watch_width<E>(node: NodeRef<E>) -> RwSignal<u32>
+/// The element's width in CSS pixels; 0 until it has been laid out.
+pub(crate) fn watch_width<E>(node: NodeRef<E>) -> RwSignal<f64>
 where
     E: html::ElementType + 'static,
     E::Output: JsCast + Clone + 'static,
 {
-    let changed = RwSignal::new(0u32);
+    let known = RwSignal::new(0.0);
     node.on_load(move |element| {
-        let last = std::cell::Cell::new(0);
         let target: web_sys::Element = element.unchecked_into();
         let watched = target.clone();
         let listener: Closure<dyn FnMut()> = Closure::new(move || {
-            let width = watched.client_width();
-            if last.replace(width) != width {
-                let _ = changed.try_update(|count| *count += 1);
+            let width = f64::from(watched.client_width());
+            if known.try_get_untracked().is_some_and(|known| known != width) {
+                let _ = known.try_set(width);
             }
         });
         if let Ok(observer) = ResizeObserver::new(listener.as_ref().unchecked_ref()) {
@@ -56,5 +55,5 @@ where
             listener.forget();
         }
     });
-    changed
+    known
 }

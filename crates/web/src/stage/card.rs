@@ -155,30 +155,30 @@ fn draw_grid(
     canvas: NodeRef<html::Canvas>,
     drawn: StoredValue<Grid, LocalStorage>,
 ) {
-    let resized = watch_width(canvas);
+    let width = watch_width(canvas);
     Effect::new(move |_| {
-        resized.track();
+        let width = width.get();
         let scheme = app.look.scheme();
         let Some(canvas) = canvas.get() else { return };
         let fade = app.play.speed.get_untracked() * TRAVEL_S;
         frame.with(|frame| {
             if let (Some(shown), Some(replica)) = (frame.as_ref(), replica_of(frame, replica)) {
-                drawn.update_value(|grid| grid.draw(&canvas, &replica.blocks, shown.t_s, fade, scheme));
+                drawn.update_value(|grid| grid.draw(&canvas, width, &replica.blocks, shown.t_s, fade, scheme));
             }
         });
     });
 }
 
 fn draw_ticker(app: App, frame: RwSignal<Option<Arc<Frame>>>, replica: u32, canvas: NodeRef<html::Canvas>) {
-    let resized = watch_width(canvas);
+    let width = watch_width(canvas);
     Effect::new(move |_| {
-        resized.track();
+        let width = width.get();
         let scheme = app.look.scheme();
         let Some(canvas) = canvas.get() else { return };
         let window = app.play.end_untracked() * TICKER_SHARE;
         frame.with(|frame| {
             if let (Some(shown), Some(replica)) = (frame.as_ref(), replica_of(frame, replica)) {
-                ticker::draw(&canvas, replica, shown.t_s, window, scheme);
+                ticker::draw(&canvas, width, replica, shown.t_s, window, scheme);
             }
         });
     });

@@ -75,10 +75,18 @@ impl Layout {
 
 impl Grid {
     /// Draws `blocks` as of `t_s`; evictions stay marked for `fade_s` of virtual time.
-    pub(crate) fn draw(&mut self, canvas: &HtmlCanvasElement, blocks: &[u16], t_s: f64, fade_s: f64, scheme: &Scheme) {
+    pub(crate) fn draw(
+        &mut self,
+        canvas: &HtmlCanvasElement,
+        width: f64,
+        blocks: &[u16],
+        t_s: f64,
+        fade_s: f64,
+        scheme: &Scheme,
+    ) {
         self.remember(blocks, t_s);
-        let layout = Layout::of(blocks.len(), f64::from(canvas.client_width()));
-        let Some(area) = surface(canvas, (layout.rows as f64 * layout.cell).max(layout.cell)) else { return };
+        let layout = Layout::of(blocks.len(), width);
+        let Some(area) = surface(canvas, width, (layout.rows as f64 * layout.cell).max(layout.cell)) else { return };
         let side = if layout.cell >= 4.0 { layout.cell - 1.0 } else { layout.cell - 0.5 };
         for (at, bits) in blocks.iter().step_by(layout.each).enumerate() {
             let x = (at % layout.columns) as f64 * layout.cell;

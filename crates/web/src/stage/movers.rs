@@ -6,7 +6,7 @@
 use super::lane::element;
 use crate::playback::TRAVEL_S;
 use crate::state::App;
-use crate::text;
+use crate::{env, text};
 use leptos::html;
 use leptos::prelude::*;
 use servelab_spec::frame::{Decision, Frame};
@@ -34,15 +34,36 @@ struct Overlay {
     layer: HtmlElement,
     wires: Element,
     pills: Vec<HtmlElement>,
-    paths: Vec<Element>,
+    paths: Vec<Wire>,
+    places: Option<Places>,
 }
+
+/// A wire and what it looks like, so that only what changes is written.
+struct Wire {
+    path: Element,
+    line: String,
+    class: String,
+}
+
+/// Where everything on the stage is, as of a moment ago.
+struct Places {
+    measured_ms: f64,
+    width: f64,
+    arrivals: Place,
+    router: Place,
+    cards: Vec<Option<Place>>,
+}
+
+/// Cards grow and shrink with their queues. To ask after every picture where each of them is would lay the page out anew in the middle of it; a pill that
+/// heads for a place of a quarter of a second ago is on its way all the same.
+const MEASURED_EVERY_MS: f64 = 250.0;
 
 /// Draws the overlay of `root` after every frame.
 pub(super) fn attach(app: App, frame: RwSignal<Option<Arc<Frame>>>, root: NodeRef<html::Div>) {
     let overlay = StoredValue::new_local(None::<Overlay>);
-    let resized = super::canvas::watch_width(root);
+    let width = super::canvas::watch_width(root);
     Effect::new(move |_| {
-        resized.track();
+        let width = width.get();
         let Some(root) = root.get() else { return };
         frame.with(|frame| {
             overlay.update_value(|overlay| {
@@ -50,7 +71,7 @@ pub(super) fn attach(app: App, frame: RwSignal<Option<Arc<Frame>>>, root: NodeRe
                     *overlay = Overlay::new(&root);
                 }
                 if let (Some(overlay), Some(frame)) = (overlay, frame.as_ref()) {
-                    overlay.draw(app, &root, frame);
+                    overlay.draw(app, &root, width, frame);
                 }
             });
         });
@@ -67,11 +88,18 @@ impl Overlay {
         wires.set_attribute("aria-hidden", "true").ok()?;
         root.append_child(&wires).ok()?;
         root.append_child(&layer).ok()?;
-        Some(Overlay { layer, wires, pills: Vec::new(), paths: Vec::new() })
+        Some(Overlay { layer, wires, pills: Vec::new(), paths: Vec::new(), places: None })
     }
 
-    fn draw(&mut self, app: App, root: &HtmlDivElement, frame: &Frame) {
-        let travel = travel(app);
+    /// Where everything is; nothing while the stage is not laid out.
+    fn places(&mut self, root: &HtmlDivElement, width: f64, replicas: usize) -> Option<Places> {
+        let now = env::now_ms();
+        let fresh = |places: &Places| {
+            places.cards.len() == replicas && places.width == width && now - places.measured_ms < MEASURED_EVERY_MS
+        };
+        if let Some(places) = self.places.take().filter(fresh) {
+            return Some(places);
+        }
         let here = root.get_bounding_client_rect();
         let place = |selector: &str| {
             let rect = root.query_selector(selector).ok().flatten()?.get_bounding_client_rect();
@@ -82,14 +110,22 @@ impl Overlay {
                 height: rect.height(),
             })
         };
-        let (Some(arrivals), Some(router)) = (place("[data-anchor=arrivals]"), place("[data-anchor=router]")) else {
-            return;
-        };
-        let cards: Vec<Option<Place>> =
-            (0..frame.replicas.len()).map(|replica| place(&format!("[data-replica='{replica}']"))).collect();
+        Some(Places {
+            measured_ms: now,
+            width,
+            arrivals: place("[data-anchor=arrivals]")?,
+            router: place("[data-anchor=router]")?,
+            cards: (0..replicas).map(|replica| place(&format!("[data-replica='{replica}']"))).collect(),
+        })
+    }
+
+    fn draw(&mut self, app: App, root: &HtmlDivElement, width: f64, frame: &Frame) {
+        let travel = travel(app);
+        let Some(places) = self.places(root, width, frame.replicas.len()) else { return };
+        let Places { arrivals, router, cards, .. } = &places;
         let moving: Vec<&Decision> =
             frame.decisions.iter().filter(|decision| under_way(decision, frame.t_s, travel)).collect();
-        self.draw_wires(frame, &router, &cards, &moving);
+        self.draw_wires(frame, router, cards, &moving);
         while self.pills.len() < moving.len() {
             let Some(pill) = root.owner_document().and_then(|document| element(&document, "span", "mover")) else {
                 return;
@@ -107,26 +143,32 @@ impl Overlay {
                 continue;
             };
             let done = (frame.t_s - decision.t_s) / travel.max(1e-12);
-            let (x, y) = along(done, arrivals.start(), router.exit(card), card.entry(&router), router.beside(card));
+            let (x, y) = along(done, arrivals.start(), router.exit(card), card.entry(router), router.beside(card));
             let style = pill.style();
             pill.set_class_name(&format!("mover tenant-{}", decision.tenant % 8));
             pill.set_text_content(Some(&text::tenant_letter(decision.tenant)));
             let _ = style.set_property("transform", &format!("translate({x:.1}px, {y:.1}px)"));
             let _ = style.set_property("display", "");
         }
+        self.places = Some(places);
     }
 
     fn draw_wires(&mut self, frame: &Frame, router: &Place, cards: &[Option<Place>], moving: &[&Decision]) {
         let Some(document) = self.wires.owner_document() else { return };
+        // Over hundreds of cells wires would hide their numbers.
+        if frame.replicas.len() > super::MOST_CARDS as usize {
+            self.paths.drain(..).for_each(|wire| wire.path.remove());
+            return;
+        }
         while self.paths.len() < cards.len() {
             let Ok(path) = document.create_element_ns(Some(SVG), "path") else { return };
             let _ = self.wires.append_child(&path);
-            self.paths.push(path);
+            self.paths.push(Wire { path, line: String::new(), class: String::new() });
         }
         let last = frame.decisions.last();
-        for (replica, path) in self.paths.iter().enumerate() {
+        for (replica, wire) in self.paths.iter_mut().enumerate() {
             let Some(card) = cards.get(replica).and_then(Option::as_ref) else {
-                let _ = path.set_attribute("d", "");
+                wire.set(String::new(), String::new());
                 continue;
             };
             let ((x0, y0), (x1, y1)) = (router.exit(card), card.entry(router));
@@ -142,11 +184,21 @@ impl Overlay {
                 (None, Some(last)) if last.replica as usize == replica => "wire wire-last".to_owned(),
                 _ => "wire".to_owned(),
             };
-            // Over hundreds of cells wires would hide their numbers.
-            let many = frame.replicas.len() > super::MOST_CARDS as usize;
             let there = frame.replicas.get(replica).is_some_and(|shown| !super::away(shown.state));
-            let _ = path.set_attribute("d", if many || !there { "" } else { &line });
-            let _ = path.set_attribute("class", &class);
+            wire.set(if there { line } else { String::new() }, class);
+        }
+    }
+}
+
+impl Wire {
+    fn set(&mut self, line: String, class: String) {
+        if self.line != line {
+            let _ = self.path.set_attribute("d", &line);
+            self.line = line;
+        }
+        if self.class != class {
+            let _ = self.path.set_attribute("class", &class);
+            self.class = class;
         }
     }
 }

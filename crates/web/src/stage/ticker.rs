@@ -9,8 +9,15 @@ use web_sys::HtmlCanvasElement;
 const HEIGHT: f64 = 12.0;
 
 /// Draws the steps that ended in, or reach into, the `window_s` before `t_s`.
-pub(crate) fn draw(canvas: &HtmlCanvasElement, replica: &ReplicaFrame, t_s: f64, window_s: f64, scheme: &Scheme) {
-    let Some(area) = surface(canvas, HEIGHT) else { return };
+pub(crate) fn draw(
+    canvas: &HtmlCanvasElement,
+    width: f64,
+    replica: &ReplicaFrame,
+    t_s: f64,
+    window_s: f64,
+    scheme: &Scheme,
+) {
+    let Some(area) = surface(canvas, width, HEIGHT) else { return };
     let per_second = area.width / window_s.max(1e-12);
     let x_of = |at: f64| area.width - (t_s - at) * per_second;
     area.context.set_fill_style_str(scheme.rule);
