@@ -91,6 +91,9 @@ pub(crate) fn prepare(context: &Context, needs: Needs) -> Result<Prepared> {
     }
     have.extend(tools::prepare(context, needs)?);
     let browser = if needs.browser { Some(browser::prepare()?) } else { None };
+    if needs.browser {
+        browser::prepare_firefox()?;
+    }
     if let Some(found) = &browser {
         have.push(found.to_string());
     }

@@ -20,6 +20,9 @@ const BROWSERS: [&str; 6] = [
     "/Applications/Chromium.app/Contents/MacOS/Chromium",
 ];
 
+/// Programs that Firefox goes by.
+const FIREFOX: [&str; 2] = ["firefox-esr", "firefox"];
+
 /// The flags with which every test runs its browser, in WebDriver's form; the end-to-end tests read the same file.
 const FLAGS: &str = "tests/webdriver.json";
 
@@ -69,6 +72,12 @@ pub(super) fn prepare() -> Result<Browser> {
     }
     debian::packages(&["chromium", "chromium-driver"])?;
     find_pair()
+}
+
+/// Firefox, in which some end-to-end tests run as well. Where it is missing and can not be installed they say so and are skipped.
+pub(super) fn prepare_firefox() -> Result<()> {
+    let there = std::env::var_os("SERVELAB_FIREFOX").is_some() || FIREFOX.iter().any(|name| find(name).is_some());
+    if there || !debian::can_install() { Ok(()) } else { debian::packages(&["firefox-esr"]) }
 }
 
 fn find_pair() -> Result<Browser> {
