@@ -19,18 +19,24 @@ struct Entry {
 
 const BLANK: Entry = Entry { key: BlockKey(0), cached: false, next: NONE };
 
+/// Empty chains: a power of two of them, at least twice as many as blocks. Every step of a walk along a chain is a place in memory that nothing has
+/// touched for long, so one walk in two goes nowhere.
+fn chains(blocks: usize) -> Vec<u32> {
+    vec![NONE; 2 * blocks.next_power_of_two()]
+}
+
 /// Keys of blocks and blocks of keys.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct PrefixCache {
     entries: Vec<Entry>,
-    /// First block of each chain. A power of two of them, at least as many as blocks, so that chains are short.
+    /// First block of each chain; how many see [`chains`].
     #[serde(skip)]
     chains: Vec<u32>,
 }
 
 impl PrefixCache {
     pub(crate) fn new(blocks: u32) -> Self {
-        PrefixCache { entries: vec![BLANK; blocks as usize], chains: vec![NONE; (blocks as usize).next_power_of_two()] }
+        PrefixCache { entries: vec![BLANK; blocks as usize], chains: chains(blocks as usize) }
     }
 
     /// The chain of a key. Keys are well mixed as a rule, but a trace may bring small integers: hence the
@@ -95,7 +101,7 @@ impl PrefixCache {
     /// # Errors
     /// When the links are not those of proper chains. Never panics, whatever the saved state said.
     pub(crate) fn rebuild(&mut self) -> Result<(), String> {
-        self.chains = vec![NONE; self.entries.len().next_power_of_two()];
+        self.chains = chains(self.entries.len());
         let mut inner = vec![false; self.entries.len()];
         for (block, entry) in self.entries.iter().enumerate().filter(|(_, entry)| entry.next != NONE) {
             match inner.get_mut(entry.next as usize) {
