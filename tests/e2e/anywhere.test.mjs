@@ -1,0 +1,90 @@
+// The built folder on other hosts than ours: deep in a path, with headers that know nothing of wasm, and without a network after the first visit.
+import assert from "node:assert/strict";
+import { createServer } from "node:http";
+import { after } from "node:test";
+import { base, endedWell, pageTest } from "./lib.mjs";
+
+const PATH = "/a/course/week%203/lab/";
+
+/** A host with habits of its own in front of the built folder. */
+class Host {
+  /** Requests by name. */
+  asked = [];
+  /** What is changed in a file on its way, by name. */
+  changed = {};
+
+  async open() {
+    this.server = createServer(async ({ url }, response) => {
+      const name = url.startsWith(PATH) ? url.slice(PATH.length).replace(/\?.*/, "") : undefined;
+      if (name === undefined) return response.writeHead(404).end();
+      this.asked.push(name);
+      const answer = await fetch(new URL(name, base));
+      let body = Buffer.from(await answer.arrayBuffer());
+      if (this.changed[name || "index.html"]) body = this.changed[name || "index.html"](body.toString());
+      const type = name.endsWith(".wasm") ? "text/plain" : answer.headers.get("content-type");
+      response.writeHead(answer.status, type ? { "Content-Type": type } : {}).end(body);
+    });
+    await new Promise((resolve) => this.server.listen(this.port ?? 0, "127.0.0.1", resolve));
+    this.port = this.server.address().port;
+    return `http://127.0.0.1:${this.port}${PATH}`;
+  }
+
+  async close() {
+    this.server.closeAllConnections();
+    await new Promise((resolve) => this.server.close(resolve));
+  }
+}
+
+const host = new Host();
+const address = await host.open();
+after(() => host.close());
+
+const calm = { address, path: "#preset=book-trace", reducedMotion: "reduce", timeout: 90_000 };
+
+pageTest("deep in a path, from a host without headers that calls wasm text", calm, async ({ page }) => {
+  await endedWell(page);
+  await page.getByTestId("findings").waitFor();
+  assert.ok(host.asked.some((name) => name.endsWith("_bg.wasm") && name.includes("worker")), `${host.asked}`);
+});
+
+/** This page's caches, and the build that is in charge. */
+const caches = (page) => page.evaluate(async () => (await self.caches.keys()).map((name) => name.split(" ").at(-1)));
+const inCharge = (page) => page.waitForFunction(async () => (await navigator.serviceWorker.ready).active?.state === "activated" && navigator.serviceWorker.controller);
+
+pageTest(
+  "after the first visit it works without a network, and a new build replaces the old one",
+  // A page that asks its host for something new says so on the console.
+  { ...calm, serviceWorkers: "allow", allow: [/ERR_(CONNECTION_REFUSED|INTERNET_DISCONNECTED|FAILED)/] },
+  async ({ page, context }) => {
+    await endedWell(page);
+    await inCharge(page);
+    const before = await caches(page);
+    assert.equal(before.length, 1);
+
+    await host.close();
+    await context.setOffline(true);
+    await page.reload();
+    await endedWell(page);
+    await page.getByTestId("findings").waitFor();
+
+    await context.setOffline(false);
+    host.changed = {
+      "index.html": (text) => text.replace("<title>ServeLab</title>", "<title>ServeLab anew</title>"),
+      "sw.js": (text) => text.replace(/const BUILD = "[^"]*"/, 'const BUILD = "another"'),
+    };
+    await host.open();
+    await page.reload();
+    assert.equal(await page.title(), "ServeLab anew", "the network comes first");
+    await endedWell(page);
+    await page.waitForFunction(async () => (await self.caches.keys()).every((name) => name.endsWith(" another")));
+    assert.deepEqual(await caches(page), ["another"]);
+
+    await host.close();
+    await context.setOffline(true);
+    await page.reload();
+    await endedWell(page);
+    assert.equal(await page.title(), "ServeLab anew");
+    await context.setOffline(false);
+    await host.open();
+  },
+);
