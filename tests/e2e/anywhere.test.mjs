@@ -47,9 +47,14 @@ pageTest("deep in a path, from a host without headers that calls wasm text", cal
   assert.ok(host.asked.some((name) => name.endsWith("_bg.wasm") && name.includes("worker")), `${host.asked}`);
 });
 
-/** This page's caches, and the build that is in charge. */
+/** Builds that are kept. */
 const caches = (page) => page.evaluate(async () => (await self.caches.keys()).map((name) => name.split(" ").at(-1)));
-const inCharge = (page) => page.waitForFunction(async () => (await navigator.serviceWorker.ready).active?.state === "activated" && navigator.serviceWorker.controller);
+
+/** Asks again until the page says yes; what it says may take a while. */
+async function until(page, ask) {
+  while (!(await page.evaluate(ask))) await page.waitForTimeout(50);
+}
+const inCharge = (page) => until(page, async () => (await navigator.serviceWorker.ready).active?.state === "activated" && !!navigator.serviceWorker.controller);
 
 pageTest(
   "after the first visit it works without a network, and a new build replaces the old one",
@@ -76,7 +81,7 @@ pageTest(
     await page.reload();
     assert.equal(await page.title(), "ServeLab anew", "the network comes first");
     await endedWell(page);
-    await page.waitForFunction(async () => (await self.caches.keys()).every((name) => name.endsWith(" another")));
+    await until(page, async () => (await self.caches.keys()).every((name) => name.endsWith(" another")));
     assert.deepEqual(await caches(page), ["another"]);
 
     await host.close();

@@ -45,7 +45,7 @@ for (const name of ["mdbook", "quarto", "sphinx", "notebook"]) {
   });
 }
 
-pageTest("mdbook and quarto: it follows the theme that a reader chooses", calm, async ({ page }) => {
+pageTest("mdbook and quarto: it follows the theme that a reader chooses", { ...calm, scheme: null }, async ({ page }) => {
   const dark = (expected) => page.waitForFunction((expected) => document.querySelector("serve-lab iframe").contentWindow.matchMedia("(prefers-color-scheme: dark)").matches === expected, expected);
   await hosted(page, emitted("mdbook"));
   await page.frameLocator("serve-lab iframe").locator(".show").waitFor();

@@ -8,7 +8,7 @@ const report: Report = await run(
   { preset: "multi-tenant", seed: 3, workload: { rate: 0.9 }, policies: ["round_robin", { name: "prefix_affinity", params: { guard: 0 } }], "engine.blocks": 512 },
   { onProgress: (progress) => heard.push(progress), signal: control.signal },
 );
-const best: PolicyReport | undefined = report.policies.toSorted?.((a, b) => (a.ttft_s?.p95 ?? 0) - (b.ttft_s?.p95 ?? 0))[0];
+const best: PolicyReport | undefined = [...report.policies].sort((a, b) => (a.ttft_s?.p95 ?? 0) - (b.ttft_s?.p95 ?? 0))[0];
 const text: string = await runText("#preset=book-trace");
 const whole: Spec = await spec({ workload: { kind: "sessions", turns_min: 2 }, clients: { policies: "openai_sdk,full_jitter(attempts=30)" } });
 const workload: WorkloadSpec = { kind: "book_trace" };
