@@ -13,7 +13,8 @@ use servelab_spec::validate::SpecError;
 use servelab_spec::{Spec, patch, wire};
 
 /// What can be handed in, for errors.
-const ACCEPTED: &str = "accepted are an object with a preset and what differs from it, a whole spec, a report, or the text of an address";
+const ACCEPTED: &str =
+    "accepted are an object with a preset and what differs from it, a whole spec, a report, or the text of an address";
 
 /// The lists of a spec. They are set as a whole; everything else is, one value at a time.
 const LISTS: [&str; 3] = ["policies", "scaling.controllers", "clients.policies"];
@@ -166,7 +167,9 @@ fn listed<T: serde::de::DeserializeOwned>(
                 let read = wire::from_value::<T>(item.clone());
                 all.push(read.map_err(|error| SpecError::new(field, clip(&item.to_string()), error.to_string()))?);
             }
-            _ => return Err(SpecError::new(field, item, "accepted are objects with a name, and text as in an address")),
+            _ => {
+                return Err(SpecError::new(field, item, "accepted are objects with a name, and text as in an address"));
+            }
         }
     }
     Ok(all)

@@ -23,10 +23,13 @@ fn an_object_says_what_differs_from_its_preset() {
 
 #[test]
 fn lists_are_replaced_and_may_be_written_as_in_an_address() {
-    let text = spec(r#"{"preset": "multi-tenant", "policies": ["round_robin", {"name": "prefix_affinity", "params": {"guard": 0}}]}"#);
+    let text = spec(
+        r#"{"preset": "multi-tenant", "policies": ["round_robin", {"name": "prefix_affinity", "params": {"guard": 0}}]}"#,
+    );
     let list = spec(r#"{"preset": "multi-tenant", "policies": "round_robin,prefix_affinity(guard=0)"}"#);
     assert_eq!(text.unwrap(), list.unwrap());
-    let storm = spec(r#"{"preset": "retry-storm", "clients": {"policies": ["openai_sdk", "full_jitter(attempts=30)"]}}"#);
+    let storm =
+        spec(r#"{"preset": "retry-storm", "clients": {"policies": ["openai_sdk", "full_jitter(attempts=30)"]}}"#);
     assert_eq!(storm.unwrap().clients.policies.len(), 2);
 }
 

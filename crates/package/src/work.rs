@@ -25,12 +25,7 @@ pub struct Come {
 
 impl From<Progress> for Come {
     fn from(progress: Progress) -> Self {
-        Come {
-            fraction: progress.fraction,
-            policy: progress.policy,
-            t_s: progress.t.as_secs(),
-            done: progress.done,
-        }
+        Come { fraction: progress.fraction, policy: progress.policy, t_s: progress.t.as_secs(), done: progress.done }
     }
 }
 
@@ -125,7 +120,11 @@ fn sweep(asked: &str, axes: &str) -> Result<SweepSpec, SpecError> {
         match axis {
             Value::String(text) => Axis::parse(text).map_err(|error| SpecError { field, ..error }),
             _ => wire::from_value(axis.clone()).map_err(|error| {
-                SpecError::new(field, axis, format!("{error}; accepted is an object with key and values, or text as in workload.rate=0.5..2*7"))
+                SpecError::new(
+                    field,
+                    axis,
+                    format!("{error}; accepted is an object with key and values, or text as in workload.rate=0.5..2*7"),
+                )
             }),
         }
     });

@@ -261,7 +261,10 @@ mod tests {
             assert!(index.ends_with("<p>hello"), "{index}");
             assert!(get(&address, "GET /m.wasm").contains("Content-Type: application/wasm"));
             let other = get(&address, "GET /other.html");
-            assert!(other.contains("Content-Security-Policy: script-src 'none'\r\n") && !other.contains("'self'"), "{other}");
+            assert!(
+                other.contains("Content-Security-Policy: script-src 'none'\r\n") && !other.contains("'self'"),
+                "{other}"
+            );
             assert!(get(&address, "GET /none.js").starts_with("HTTP/1.1 404"));
             assert!(get(&address, "GET /../secret").starts_with("HTTP/1.1 404"));
             assert!(get(&address, "POST /").starts_with("HTTP/1.1 405"));

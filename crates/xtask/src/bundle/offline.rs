@@ -81,7 +81,9 @@ mod tests {
         fs::create_dir_all(dist.join("model")).expect("a temporary folder");
         fs::write(root.join(TEMPLATE), include_str!("../../../../www/sw.js")).expect("writes");
         let index = "<link href=\"./a-1.css\"><script id=\"boot\" src=\"./boot.js\"></script>";
-        for (name, text) in [("a-1.css", "a"), ("boot.js", ""), ("worker.js", ""), ("model/w.bin", "w"), ("embed.js", "")] {
+        for (name, text) in
+            [("a-1.css", "a"), ("boot.js", ""), ("worker.js", ""), ("model/w.bin", "w"), ("embed.js", "")]
+        {
             fs::write(dist.join(name), text).expect("writes");
         }
         let built = || {
@@ -90,7 +92,10 @@ mod tests {
             fs::read_to_string(dist.join(SCRIPT)).expect("is there")
         };
         let script = built();
-        assert!(script.contains("FIRST = [\"./\", \"a-1.css\", \"boot.js\", \"index.html\", \"worker.js\"];"), "{script}");
+        assert!(
+            script.contains("FIRST = [\"./\", \"a-1.css\", \"boot.js\", \"index.html\", \"worker.js\"];"),
+            "{script}"
+        );
         assert!(script.contains("LATER = [\"model/w.bin\"];") && !script.contains('@'), "{script}");
         assert!(fs::read_to_string(dist.join("index.html")).expect("is there").contains("data-offline=\"./sw.js\""));
         assert_eq!(script, built(), "the same content, the same build");

@@ -26,9 +26,8 @@ pub(super) fn write(context: &Context, prepared: &Prepared, out: &Path, model: b
     let scratch = context.scratch()?.join("single");
     let page = bind(context, prepared, &built.join("page/servelab-web.wasm"), &scratch)?;
     let worker = bind(context, prepared, &built.join("release/servelab-worker.wasm"), &scratch)?;
-    let read = |path: &str| {
-        fs::read_to_string(context.root.join(path)).with_context(|| format!("{path} is not readable"))
-    };
+    let read =
+        |path: &str| fs::read_to_string(context.root.join(path)).with_context(|| format!("{path} is not readable"));
     let mut kept = vec![
         Kept::packed("servelab-web.wasm", &page.wasm)?,
         Kept::plain("servelab-worker.js", format!("{}\n{}", worker.script, read("www/one/worker.js")?)),
@@ -82,12 +81,7 @@ impl Kept {
 }
 
 /// The index with everything in it. Like the rest of the build it counts on one element of the head in a line.
-fn compose(
-    index: &str,
-    boot: &str,
-    kept: &[Kept],
-    read: &mut dyn FnMut(&str) -> Result<String>,
-) -> Result<String> {
+fn compose(index: &str, boot: &str, kept: &[Kept], read: &mut dyn FnMut(&str) -> Result<String>) -> Result<String> {
     let (mut html, mut styles, mut scripts) = (String::new(), String::new(), Vec::new());
     let mut policy_at = None;
     for line in index.lines() {
@@ -112,7 +106,11 @@ fn compose(
             html.push_str(&format!("<style>{styles}</style>\n</head>\n"));
         } else if line == "</body>" {
             for kept in kept {
-                html.push_str(&format!("<script type=\"text/plain\" id=\"kept:{}\">{}</script>\n", kept.name, safe(&kept.text)?));
+                html.push_str(&format!(
+                    "<script type=\"text/plain\" id=\"kept:{}\">{}</script>\n",
+                    kept.name,
+                    safe(&kept.text)?
+                ));
             }
             scripts.push(boot.to_owned());
             for script in &scripts {
@@ -166,7 +164,9 @@ mod tests {
     #[test]
     fn base64_is_that_of_the_standard() {
         // RFC 4648, section 10.
-        for (plain, text) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="), ("foobar", "Zm9vYmFy")] {
+        for (plain, text) in
+            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="), ("foobar", "Zm9vYmFy")]
+        {
             assert_eq!(base64(plain.as_bytes()), text);
         }
         assert_eq!(base64(&[0xfb, 0xff, 0xfe]), "+//+");
@@ -180,7 +180,14 @@ mod tests {
         for gone in ["src=", "href=\"./", "href=\"www", "data-trunk", "'self'", "unsafe-inline"] {
             assert!(!html.contains(gone), "{gone} in {html}");
         }
-        for there in ["/* www/css/base.css */", "/* www/frame.js */", "boot();</script>", "id=\"kept:w.js\">let w = 1;<", "<noscript>", "boot-status"] {
+        for there in [
+            "/* www/css/base.css */",
+            "/* www/frame.js */",
+            "boot();</script>",
+            "id=\"kept:w.js\">let w = 1;<",
+            "<noscript>",
+            "boot-status",
+        ] {
             assert!(html.contains(there), "{there} not in {html}");
         }
         let hash = base64(&Sha256::digest(b"boot();"));
