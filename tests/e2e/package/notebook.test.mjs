@@ -28,6 +28,16 @@ const native = () => {
   return JSON.parse(execFileSync(process.env.SERVELAB_CLI, args, { encoding: "utf8", maxBuffer: 1 << 28 }));
 };
 
+// Before the first test: what is registered after one has ended is not waited for.
+const server = createServer(({ url }, response) => {
+  const name = /^\/files\/dist-package\/([a-z_]+\.(?:js|wasm))$/.exec(url)?.[1];
+  if (url === "/") response.setHeader("Content-Type", "text/html").end(`<!doctype html><meta charset="utf-8"><title>cell</title><link rel="icon" href="data:,">${html.replace("%%html\n", "")}`);
+  else if (!name) response.writeHead(404).end();
+  else response.setHeader("Content-Type", name.endsWith(".js") ? "text/javascript" : "application/wasm").end(readFileSync(join(folder, name)));
+});
+await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+after(() => server.close());
+
 test("its Python cells print the command line's sweep and show its picture", { timeout: 120_000, skip: spawnSync("python3", ["--version"]).error && "there is no Python here" }, () => {
   assert.equal(python.length, 3);
   const env = { ...process.env, SERVELAB_PACKAGE: folder, PATH: `${dirname(process.execPath)}:${process.env.PATH}` };
@@ -39,15 +49,6 @@ test("its Python cells print the command line's sweep and show its picture", { t
   }
   assert.match(said, /SHOWN \d{4,} <svg <\/svg>/);
 });
-
-const server = createServer(({ url }, response) => {
-  const name = /^\/files\/dist-package\/([a-z_]+\.(?:js|wasm))$/.exec(url)?.[1];
-  if (url === "/") response.setHeader("Content-Type", "text/html").end(`<!doctype html><meta charset="utf-8"><title>cell</title><link rel="icon" href="data:,">${html.replace("%%html\n", "")}`);
-  else if (!name) response.writeHead(404).end();
-  else response.setHeader("Content-Type", name.endsWith(".js") ? "text/javascript" : "application/wasm").end(readFileSync(join(folder, name)));
-});
-await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
-after(() => server.close());
 
 pageTest("its HTML cell runs the sweep in the browser and shows its picture", { address: `http://127.0.0.1:${server.address().port}/` }, async ({ page, shot }) => {
   await page.getByText("20 runs").waitFor();
