@@ -20,7 +20,8 @@ pub(super) fn write(root: &Path, dist: &Path) -> Result<()> {
     let template = fs::read_to_string(root.join(TEMPLATE)).with_context(|| format!("{TEMPLATE} is not readable"))?;
     let index = dist.join("index.html");
     let page = fs::read_to_string(&index)?;
-    let page = page.replacen("<script id=\"boot\"", &format!("<script id=\"boot\" data-offline=\"./{SCRIPT}\""), 1);
+    // The boot script's tag, in whatever order a minifier has put what it says.
+    let page = page.replacen(" data-js=", &format!(" data-offline=\"./{SCRIPT}\" data-js="), 1);
     ensure!(page.contains(SCRIPT), "the built index has no boot script to name {SCRIPT} in");
     fs::write(&index, &page)?;
     let mut files = Vec::new();
@@ -80,7 +81,7 @@ mod tests {
         fs::create_dir_all(root.join("www")).expect("a temporary folder");
         fs::create_dir_all(dist.join("model")).expect("a temporary folder");
         fs::write(root.join(TEMPLATE), include_str!("../../../../www/sw.js")).expect("writes");
-        let index = "<link href=\"./a-1.css\"><script id=\"boot\" src=\"./boot.js\"></script>";
+        let index = "<link href=./a-1.css><script data-js=./page.js id=boot src=./boot.js></script>";
         for (name, text) in
             [("a-1.css", "a"), ("boot.js", ""), ("worker.js", ""), ("model/w.bin", "w"), ("embed.js", "")]
         {
