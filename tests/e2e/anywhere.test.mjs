@@ -1,41 +1,10 @@
 // The built folder on other hosts than ours: deep in a path, with headers that know nothing of wasm, and without a network after the first visit.
 import assert from "node:assert/strict";
-import { createServer } from "node:http";
 import { after } from "node:test";
-import { base, endedWell, pageTest } from "./lib.mjs";
+import { Host } from "./host.mjs";
+import { endedWell, pageTest } from "./lib.mjs";
 
-const PATH = "/a/course/week%203/lab/";
-
-/** A host with habits of its own in front of the built folder. */
-class Host {
-  /** Requests by name. */
-  asked = [];
-  /** What is changed in a file on its way, by name. */
-  changed = {};
-
-  async open() {
-    this.server = createServer(async ({ url }, response) => {
-      const name = url.startsWith(PATH) ? url.slice(PATH.length).replace(/\?.*/, "") : undefined;
-      if (name === undefined) return response.writeHead(404).end();
-      this.asked.push(name);
-      const answer = await fetch(new URL(name, base));
-      let body = Buffer.from(await answer.arrayBuffer());
-      if (this.changed[name || "index.html"]) body = this.changed[name || "index.html"](body.toString());
-      const type = name.endsWith(".wasm") ? "text/plain" : answer.headers.get("content-type");
-      response.writeHead(answer.status, type ? { "Content-Type": type } : {}).end(body);
-    });
-    await new Promise((resolve) => this.server.listen(this.port ?? 0, "127.0.0.1", resolve));
-    this.port = this.server.address().port;
-    return `http://127.0.0.1:${this.port}${PATH}`;
-  }
-
-  async close() {
-    this.server.closeAllConnections();
-    await new Promise((resolve) => this.server.close(resolve));
-  }
-}
-
-const host = new Host();
+const host = new Host("/a/course/week%203/lab/");
 const address = await host.open();
 after(() => host.close());
 

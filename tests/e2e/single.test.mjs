@@ -6,12 +6,18 @@ import { dirname, join } from "node:path";
 import { after } from "node:test";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { gzipSync } from "node:zlib";
+import { Host } from "./host.mjs";
 import { base, endedWell, exactReuse, pageTest, reuseOfTwo } from "./lib.mjs";
 
 const answer = base && (await fetch(new URL("servelab.html", base)));
 const html = base ? await answer.text() : "";
 const folder = mkdtempSync(join(tmpdir(), "servelab-disk-"));
 after(() => rmSync(folder, { recursive: true }));
+
+// A real one: to a page that a test makes up, browsers deny in a sandbox what lies on this machine.
+const host = new Host();
+const course = await host.open();
+after(() => host.close());
 
 /** The file on the disk, under a name of people's. */
 function onDisk(name, text) {
@@ -60,35 +66,30 @@ pageTest("from a disk, without it: the page says that it is not there", { ...cal
   await page.getByText(/this file holds the page without it/).first().waitFor();
 });
 
-/** A page of somebody else's that shows `body` in a frame which may run scripts and nothing else. */
-async function sandboxed(page, body, inside) {
-  const outer = new URL("course.html", base).href;
-  await page.route(outer, (route) => route.fulfill({ contentType: "text/html", body: `<!DOCTYPE html><html lang="en"><head><title>A course</title></head><body>${body}</body></html>` }));
-  if (inside !== undefined) await page.route(new URL("inside.html", base).href, (route) => route.fulfill({ contentType: "text/html", body: inside }));
-  await page.goto(outer);
-}
+const framing = (body) => `<!DOCTYPE html><html lang="en"><head><title>A course</title><link rel="icon" href="data:,"></head><body>${body}</body></html>`;
+const framed = { address: course, path: "course.html", reducedMotion: "reduce", timeout: 60_000 };
+const frame = (attributes) => `<iframe sandbox="allow-scripts" style="width:1200px;height:2400px" ${attributes}></iframe>`;
 
-const framed = { open: false, reducedMotion: "reduce", timeout: 120_000 };
-
+host.pages["course.html"] = framing(frame(`src="./servelab.html${trace}"`));
 pageTest("in a sandboxed frame: by its address, without storage", framed, async ({ page }) => {
-  await sandboxed(page, `<iframe sandbox="allow-scripts" src="./servelab.html${trace}" style="width:1200px;height:2400px"></iframe>`);
-  const frame = page.frameLocator("iframe");
-  await frame.getByTestId("findings").waitFor();
-  assert.equal(await frame.getByTestId("reuse-0").getAttribute("data-hit"), String(exactReuse[0][0]));
+  const inside = page.frameLocator("iframe");
+  await inside.getByTestId("findings").waitFor();
+  assert.equal(await inside.getByTestId("reuse-0").getAttribute("data-hit"), String(exactReuse[0][0]));
 });
 
-pageTest("in a sandboxed frame: as its text", framed, async ({ page }) => {
-  await sandboxed(page, `<iframe sandbox="allow-scripts" style="width:1200px;height:2400px"></iframe>`);
+host.pages["text.html"] = framing(frame(""));
+pageTest("in a sandboxed frame: as its text", { ...framed, path: "text.html" }, async ({ page }) => {
   await page.evaluate((text) => (document.querySelector("iframe").srcdoc = text), html);
-  await page.frameLocator("iframe").getByTestId("results").waitFor();
+  await page.frameLocator("iframe").getByTestId("findings").waitFor();
 });
 
-pageTest("a host that is itself in a sandbox: its tags show the file, several on a page", framed, async ({ page }) => {
-  const tags = `<serve-lab experiment="book-trace" show="results"></serve-lab><serve-lab experiment="book-trace" show="stage" seed="3"></serve-lab>`;
-  const inside = `<!DOCTYPE html><html lang="en"><head><title>Inside</title><script src="./embed.js" async></script></head><body><output></output>${tags}
-    <script>addEventListener("servelab:finished", (event) => (document.querySelector("output").textContent += event.detail.policies[0].reuse.hit_tokens + ";"));</script></body></html>`;
-  await sandboxed(page, `<iframe sandbox="allow-scripts" src="./inside.html" style="width:1200px;height:3000px"></iframe>`, inside);
-  const frame = page.frameLocator("iframe");
-  await frame.getByText("2464;2464;").waitFor();
-  await frame.locator("serve-lab").first().frameLocator("iframe").getByTestId("findings").waitFor();
+host.pages["sandboxed.html"] = framing(frame(`src="./inside.html"`));
+host.pages["inside.html"] = framing(`<script src="./embed.js" async></script><output></output>
+  <serve-lab experiment="book-trace" show="results"></serve-lab><serve-lab experiment="book-trace" show="stage" seed="3"></serve-lab>
+  <script>addEventListener("servelab:finished", (event) => (document.querySelector("output").textContent += event.detail.policies[0].reuse.hit_tokens + ";"));</script>`);
+pageTest("a host that is itself in a sandbox: its tags show the file, several on a page", { ...framed, path: "sandboxed.html" }, async ({ page, shot }) => {
+  const inside = page.frameLocator("iframe");
+  await inside.getByText("2464;2464;").waitFor();
+  await inside.locator("serve-lab").first().frameLocator("iframe").getByTestId("findings").waitFor();
+  await shot("sandboxed-host");
 });
