@@ -21,7 +21,7 @@ async function hosted(page, html) {
 
 const calm = { open: false, reducedMotion: "reduce", timeout: 90_000 };
 const finished = (page, many) => page.waitForFunction((many) => window.finished?.length >= many, many);
-const listening = (page) => page.addInitScript(() => addEventListener("servelab:finished", ({ detail }) => (self.finished ??= []).push(detail.policies.map(({ name }) => name))));
+const listening = (page) => page.addInitScript(() => self === top && addEventListener("servelab:finished", ({ detail }) => (self.finished ??= []).push(detail.policies.map(({ name }) => name))));
 
 test("what tools emit holds what the examples say", () => {
   const tag = /<serve-lab [^>]*><\/serve-lab>/;
