@@ -42,7 +42,7 @@ pub(crate) struct Args {
     /// The file that is made.
     #[arg(default_value = SINGLE)]
     out: PathBuf,
-    /// Leave out the model that writes, nine of some fourteen megabytes.
+    /// Leave out the model that writes, nine of thirteen megabytes.
     #[arg(long)]
     without_model: bool,
 }
@@ -58,7 +58,7 @@ pub(crate) fn command(context: &Context, args: &Args) -> Result<()> {
 
 /// What the built folder holds beside what trunk lays out.
 pub(crate) fn finish(context: &Context, prepared: &Prepared) -> Result<()> {
-    // In a folder that is served the file is for frames without an origin; eight megabytes of a model would be asked of each of them.
+    // In a folder that is served the file is for frames without an origin; nine megabytes of a model would be asked of each of them.
     single::write(context, prepared, &context.dist().join(SINGLE), false)?;
     offline::write(&context.root, &context.dist())
 }
