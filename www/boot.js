@@ -21,8 +21,8 @@ function counted(response) {
 // nothing, and not for a visitor who asked for fewer bytes.
 function offline() {
   if (!boot.dataset.offline || self !== top || !("serviceWorker" in navigator) || navigator.connection?.saveData) return;
-  // A browser that refuses keeps a page that needs the network.
-  navigator.serviceWorker.register(new URL(boot.dataset.offline, document.baseURI)).catch(() => {});
+  // Later, since it asks for everything once more: the visitor's first run comes first. A browser that refuses keeps a page that needs the network.
+  setTimeout(() => navigator.serviceWorker.register(new URL(boot.dataset.offline, document.baseURI)).catch(() => {}), 3000);
 }
 
 try {
