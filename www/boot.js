@@ -28,6 +28,14 @@ function counted(response) {
   return new Response(response.body.pipeThrough(counter), { headers: { "Content-Type": "application/wasm" } });
 }
 
+// From the second visit on the page opens without a network, where its host has a script for that (`sw.js`). Not in frames, of which some may keep
+// nothing, and not for a visitor who asked for fewer bytes.
+function offline() {
+  if (!boot.dataset.offline || self !== top || !("serviceWorker" in navigator) || navigator.connection?.saveData) return;
+  // Later, since it asks for everything once more: the visitor's first run comes first. A browser that refuses keeps a page that needs the network.
+  setTimeout(() => navigator.serviceWorker.register(new URL(boot.dataset.offline, document.baseURI)).catch(() => {}), 3000);
+}
+
 try {
   const [{ default: init }, response] = await Promise.all([
     import(new URL(boot.dataset.js, document.baseURI)),
@@ -35,6 +43,7 @@ try {
   ]);
   await init({ module_or_path: counted(response) });
   document.getElementById("shell").remove();
+  offline();
 } catch (error) {
   status.setAttribute("role", "alert");
   status.textContent = `The page could not start: ${error.message}. ${NEEDS[lacks(error)]}`;

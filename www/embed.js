@@ -1,17 +1,30 @@
-// <serve-lab>: an experiment of ServeLab inside another page.
-//
-//   <script src="https://example.org/servelab/embed.js" async></script>
-//   <serve-lab experiment="multi-tenant" policies="round-robin,prefix-affinity" show="question stage results"></serve-lab>
-//
-// Attributes: experiment (a preset), policies, set (settings as in an address: "workload.rate=0.9&replicas=8"), seed; show (parts, see PARTS), controls
-// and fixed (settings that are shown, or shown and locked: "workload.rate,replicas"; without them all are shown); height ("auto" or pixels); scheme
-// ("light", "dark"; otherwise as the browser tells a frame); src (folder of the page, the script's own otherwise).
-// Events: "servelab:ready", "servelab:finished" with the report as its detail.
+// <serve-lab>: an experiment of ServeLab inside another page; README.md, "On your own page", has its attributes.
 (() => {
-  const home = document.currentScript ? new URL(".", document.currentScript.src).href : new URL(".", document.baseURI).href;
-  const PARTS = ["question", "predict", "stage", "controls", "results", "charts"];
-  const NEAR = "400px";
+  const home = new URL(".", document.currentScript?.src || document.baseURI).href;
+  // Without an origin (a sandboxed frame, a disk) nothing can be fetched as a script: there the page is one file.
+  const FILE = origin === "null" ? "servelab.html" : "";
+  const all = new Set();
   let count = 0;
+
+  // A host may switch by a class, by an attribute, or as the system does; some fade.
+  const look = () => all.forEach((one) => one.dress());
+  const watch = () => {
+    for (const at of [document.documentElement, document.body]) new MutationObserver(look).observe(at, { attributes: true });
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", look);
+    addEventListener("transitionend", look);
+  };
+
+  // What is painted behind an element, as bytes of red, green, blue and alpha; none where nothing is.
+  const brush = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const behind = (element) => {
+    for (let at = element; at; at = at.parentElement) {
+      brush.clearRect(0, 0, 1, 1);
+      brush.fillStyle = getComputedStyle(at).backgroundColor;
+      brush.fillRect(0, 0, 1, 1);
+      const rgba = brush.getImageData(0, 0, 1, 1).data;
+      if (rgba[3] > 127) return rgba;
+    }
+  };
 
   class ServeLab extends HTMLElement {
     static observedAttributes = ["experiment", "policies", "set", "seed", "show", "controls", "fixed", "scheme", "height", "src"];
@@ -22,13 +35,16 @@
       this.append(this.frame);
       this.listen = (event) => event.source === this.frame.contentWindow && this.hear(event.data);
       addEventListener("message", this.listen);
+      if (count === 1 && !all.size) watch();
+      all.add(this);
       // Nothing is loaded before the reader comes near.
-      this.near = new IntersectionObserver((seen) => seen.some((one) => one.isIntersecting) && this.open(), { rootMargin: NEAR });
+      this.near = new IntersectionObserver((seen) => seen.some((one) => one.isIntersecting) && this.open(), { rootMargin: "400px" });
       this.near.observe(this);
     }
 
     disconnectedCallback() {
       removeEventListener("message", this.listen);
+      all.delete(this);
       this.near.disconnect();
     }
 
@@ -51,16 +67,17 @@
       const height = Number.parseInt(this.getAttribute("height"), 10);
       this.frame.style.height = `${height > 0 ? height : this.grown ?? 640}px`;
       // A frame's own "prefers-color-scheme" is the colour scheme of the element that it stands in.
-      this.frame.style.colorScheme = this.getAttribute("scheme") ?? "inherit";
+      const rgba = behind(this);
+      const seen = rgba && (rgba[0] * 3 + rgba[1] * 6 + rgba[2] < 1280 ? "dark" : "light");
+      this.frame.style.colorScheme = this.getAttribute("scheme") ?? seen ?? "inherit";
     }
 
     address() {
       const url = new URL(this.getAttribute("src") ?? home, document.baseURI);
+      if (url.pathname.endsWith("/")) url.pathname += FILE;
       url.searchParams.set("embed", this.name);
       const words = (name) => (this.getAttribute(name) ?? "").split(/[\s,]+/).filter(Boolean);
-      const parts = words("show").filter((part) => PARTS.includes(part));
-      if (parts.length) url.searchParams.set("show", parts.join(" "));
-      for (const name of ["controls", "fixed"]) if (this.hasAttribute(name)) url.searchParams.set(name, words(name).join(" "));
+      for (const name of ["show", "controls", "fixed"]) if (this.hasAttribute(name)) url.searchParams.set(name, words(name).join(" "));
       const set = new URLSearchParams(this.getAttribute("set") ?? "");
       if (this.hasAttribute("experiment")) set.set("preset", this.getAttribute("experiment"));
       if (this.hasAttribute("policies")) set.set("policies", this.getAttribute("policies").replaceAll("-", "_"));

@@ -66,3 +66,40 @@ pageTest("the panel writes a tag that shows what is set", { path: "#preset=book-
   assert.equal(await page.evaluate(() => navigator.clipboard.readText()), code);
   await shotsOf(page, "embed-panel");
 });
+
+/** A host in the manner of books that keep themes as classes: nothing but its paint says which. */
+const themes = `<style>
+  html { background: var(--bg); transition: background-color 0.2s; } body { color: var(--ink); }
+  .light { --bg: hsl(0 0% 100%); --ink: #333; } .coal { --bg: hsl(200 7% 8%); --ink: #98a3ad; } .navy { --bg: oklch(0.24 0.04 270); --ink: #bcbdd0; }
+  .scheme-dark { color-scheme: dark; --bg: transparent; }
+</style><script>document.documentElement.className = "light";</script>`;
+
+// Without a scheme of the test's own, which would be forced on frames as well.
+pageTest("it follows a host that switches its theme by a class, by color-scheme, or with the system", { ...calm, scheme: null }, async ({ page, shot }) => {
+  await host(page, `<serve-lab experiment="book-trace" show="results"></serve-lab><serve-lab id="told" scheme="light" experiment="book-trace" show="stage" height="300"></serve-lab>`, themes);
+  await page.frameLocator("serve-lab:not(#told) iframe").getByTestId("findings").waitFor();
+  const dark = (name) => page.evaluate((name) => document.querySelector(`serve-lab${name} iframe`).contentWindow.matchMedia("(prefers-color-scheme: dark)").matches, name);
+  const becomes = async (theme, expected) => {
+    await page.evaluate((theme) => (document.documentElement.className = theme), theme);
+    await page.waitForFunction((expected) => document.querySelector("serve-lab iframe").contentWindow.matchMedia("(prefers-color-scheme: dark)").matches === expected, expected);
+    assert.equal(await dark("#told"), false, "what is told stays");
+  };
+  assert.equal(await dark(":not(#told)"), false);
+  await becomes("coal", true);
+  await shot("embed-theme");
+  await becomes("light", false);
+  await becomes("navy", true);
+  await becomes("light", false);
+  // Nothing painted: the frame has the scheme that it stands in.
+  await becomes("scheme-dark", true);
+  await becomes("light", false);
+  await page.addStyleTag({ content: "@media (prefers-color-scheme: dark) { html.light { --bg: #111; } }" });
+  await page.emulateMedia({ colorScheme: "dark" });
+  await page.waitForFunction(() => document.querySelector("serve-lab iframe").style.colorScheme === "dark");
+});
+
+pageTest("the script is small and needs nothing", { open: false }, async () => {
+  const text = await (await fetch(new URL("embed.js", base))).text();
+  assert.ok(text.length < 5000, `${text.length} bytes`);
+  assert.doesNotMatch(text, /\bimport\b|\brequire\b|localStorage|indexedDB/);
+});

@@ -87,12 +87,13 @@ export async function watch(page, origin) {
  *   - `timeout`: milliseconds for the whole test, 60 000 unless set
  *   - `open`: false leaves going to the page to the test
  *   - `launched`: a browser of its own ([`browserWith`]), closed after the test
+ *   - `serviceWorkers`: "allow" lets the page keep itself for the time without a network; elsewhere it would stand between the page and its test
  *   - `allow`: expressions of problems that this very test provokes
  * @param {(tools: {page, context, shot, problems}) => Promise<void>} body
  */
 export function pageTest(name, options, body) {
   const { path = "", size = "wide", scheme = "light", reducedMotion = "no-preference" } = options;
-  const { timeout = 60_000, open = true, allow = [], address = base, launched: own } = options;
+  const { timeout = 60_000, open = true, allow = [], address = base, launched: own, serviceWorkers = "block" } = options;
   test(name, { timeout }, async () => {
     assert.ok(address, "no address: give --url, or run `cargo xtask e2e`");
     const within = await (own ?? browser)();
@@ -101,6 +102,7 @@ export function pageTest(name, options, body) {
       colorScheme: scheme,
       reducedMotion,
       permissions: ["clipboard-read", "clipboard-write"],
+      serviceWorkers,
     });
     try {
       const page = await context.newPage();

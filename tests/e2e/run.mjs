@@ -1,5 +1,5 @@
 // Runs the end-to-end tests and prints their counts.
-// node tests/e2e/run.mjs --url http://127.0.0.1:8080/ [--filter WORD] [--harness]
+// node tests/e2e/run.mjs --url http://127.0.0.1:8080/ [--filter WORD] [--harness] [--package FOLDER]
 import { readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { run } from "node:test";
@@ -15,13 +15,16 @@ const { values } = parseArgs({
     quick: { type: "boolean", default: false },
     // The harness's own tests, which bring their own pages.
     harness: { type: "boolean", default: false },
+    // The tests of the package for JavaScript, which lies in that folder.
+    package: { type: "string" },
   },
 });
 
 const here = dirname(fileURLToPath(import.meta.url));
-const folder = values.harness ? join(here, "harness") : here;
+const folder = values.harness ? join(here, "harness") : values.package ? join(here, "package") : here;
+if (values.package) process.env.SERVELAB_PACKAGE = values.package;
 if (values.url) process.env.SERVELAB_URL = values.url;
-else if (!values.harness) {
+else if (!values.harness && !values.package) {
   console.error("give --url ADDRESS of the served page, or run `cargo xtask e2e`");
   process.exit(2);
 }

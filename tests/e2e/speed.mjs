@@ -14,7 +14,7 @@ const browser = await chromium.launch({
 });
 for (const line of readFileSync(values.addresses, "utf8").split("\n").filter((line) => line.includes("\t"))) {
   const [name, fragment] = line.split("\t");
-  const page = await (await browser.newContext({ viewport: { width: 1280, height: 860 } })).newPage();
+  const page = await (await browser.newContext({ viewport: { width: 1280, height: 860 }, serviceWorkers: "block" })).newPage();
   page.on("pageerror", (error) => console.error(error));
   let started = Date.now();
   await page.goto(new URL(`#${fragment}`, values.url).href);

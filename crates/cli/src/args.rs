@@ -339,6 +339,10 @@ pub(crate) enum Schema {
     Spec,
     /// What comes of it.
     Report,
+    /// What comes of a sweep.
+    Sweep,
+    /// A ready-made experiment.
+    Preset,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]

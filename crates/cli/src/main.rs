@@ -90,6 +90,8 @@ fn main() -> ExitCode {
             &match args.of {
                 args::Schema::Spec => servelab_spec::schema::of_spec(),
                 args::Schema::Report => servelab_spec::schema::of_report(),
+                args::Schema::Sweep => servelab_spec::schema::of_sweep(),
+                args::Schema::Preset => servelab_spec::schema::of_preset(),
             },
             &mut out,
         ),

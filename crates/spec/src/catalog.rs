@@ -203,6 +203,7 @@ pub enum ParamKind {
 
 /// A ready-made experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 pub struct PresetInfo {
     /// Stable name, used in addresses and on the command line.
     pub name: String,
@@ -220,6 +221,7 @@ pub struct PresetInfo {
 /// A guess to make before a run. Which option was right is for the run to say: its report carries a
 /// [`crate::report::Verdict`], worked out by the lab from what happened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 pub struct Guess {
     /// What is asked.
     pub ask: String,

@@ -1,8 +1,11 @@
-//! The JSON Schema (draft 2020-12) of spec and report, made from the types: for editors, and for programs that write specs or read reports.
+//! The JSON Schema (draft 2020-12) of spec, report, sweep's report and preset, made from the types: for editors, and for programs that write specs or
+//! read reports. The types of the package for JavaScript are made from them.
 //!
-//! The page serves both (`schema/spec.json`, `schema/report.json`); `servelab schema` prints them. Limits of values are the lab's and not the schema's:
+//! The page serves them (`schema/spec.json` and so on); `servelab schema` prints them. Limits of values are the lab's and not the schema's:
 //! `servelab list settings` has them.
 
+use crate::catalog::PresetInfo;
+use crate::sweep::SweepReport;
 use crate::{Report, Spec};
 use schemars::schema_for;
 use serde_json::Value;
@@ -15,6 +18,21 @@ pub fn of_spec() -> Value {
 /// Of a report.
 pub fn of_report() -> Value {
     plain(schema_for!(Report).to_value())
+}
+
+/// Of a sweep's report; what is swept is in it.
+pub fn of_sweep() -> Value {
+    plain(schema_for!(SweepReport).to_value())
+}
+
+/// Of a preset, as the catalog has them.
+pub fn of_preset() -> Value {
+    plain(schema_for!(PresetInfo).to_value())
+}
+
+/// Every schema with its name: that of the file which the page serves.
+pub fn all() -> [(&'static str, Value); 4] {
+    [("spec", of_spec()), ("report", of_report()), ("sweep", of_sweep()), ("preset", of_preset())]
 }
 
 /// Descriptions are the types' documentation: links of it lead nowhere here.

@@ -35,6 +35,7 @@ pub const MAX_SEEDS: u32 = 100;
 
 /// What is swept.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SweepSpec {
     /// Schema version, [`SCHEMA_VERSION`].

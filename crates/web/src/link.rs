@@ -59,10 +59,7 @@ impl Link {
     /// # Errors
     /// The browser refuses to start it; why, in its words.
     pub(crate) fn open(host: Host, on_event: impl Fn(Event) + 'static) -> Result<Link, String> {
-        let options = WorkerOptions::new();
-        options.set_type(WorkerType::Module);
-        let url = format!("./worker.js?name={}", host.wasm_name());
-        let worker = Worker::new_with_options(&url, &options).map_err(|error| describe(&error))?;
+        let worker = started(host.wasm_name()).map_err(|error| describe(&error))?;
         let state = Rc::new(RefCell::new(Waiting::default()));
         let on_event = Rc::new(on_event);
 
@@ -120,6 +117,17 @@ impl Drop for Link {
         self.worker.set_onerror(None);
         self.worker.terminate();
     }
+}
+
+/// Starts the worker of that name: by the script around the page where it brings its workers along (`www/one/page.js`), else from its folder.
+fn started(name: &str) -> Result<Worker, JsValue> {
+    let own = js_sys::Reflect::get(&js_sys::global(), &"servelabWorker".into())?;
+    if let Some(own) = own.dyn_ref::<js_sys::Function>() {
+        return own.call1(&JsValue::NULL, &name.into())?.dyn_into();
+    }
+    let options = WorkerOptions::new();
+    options.set_type(WorkerType::Module);
+    Worker::new_with_options(&format!("./worker.js?name={name}"), &options)
 }
 
 /// The worker's wasm says text; the script around it, before and after the wasm can, an object with the bytes that have come or the reason why it ended.

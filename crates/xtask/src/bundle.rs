@@ -1,6 +1,11 @@
-//! The page: trunk builds the three wasm artifacts and lays them out in `dist/`.
+//! The page: trunk builds the three wasm artifacts and lays them out in `dist/`; beside them come a script that keeps the page without a network
+//! and the page in one file.
+
+mod offline;
+mod single;
 
 use std::fs;
+use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
 
@@ -28,6 +33,36 @@ impl Page {
 /// `index.html` without the GPU worker; beside it, since the paths in it are relative. Not under version control.
 const QUICK_INDEX: &str = "index.quick.html";
 
+/// The page in one file, in the built folder.
+pub(crate) const SINGLE: &str = "servelab.html";
+
+/// Options of `bundle`.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The file that is made.
+    #[arg(default_value = SINGLE)]
+    out: PathBuf,
+    /// Leave out the model that writes, nine of thirteen megabytes.
+    #[arg(long)]
+    without_model: bool,
+}
+
+/// `cargo xtask bundle`: the folder, and the page in one file with all that fits into one.
+pub(crate) fn command(context: &Context, args: &Args) -> Result<()> {
+    let prepared = build(context, Page::WithoutGpu)?;
+    let out = context.root.join(&args.out);
+    single::write(context, &prepared, &out, !args.without_model)?;
+    println!("the page is in {}; open it from where it lies", out.display());
+    Ok(())
+}
+
+/// What the built folder holds beside what trunk lays out.
+pub(crate) fn finish(context: &Context, prepared: &Prepared) -> Result<()> {
+    // In a folder that is served the file is for frames without an origin; nine megabytes of a model would be asked of each of them.
+    single::write(context, prepared, &context.dist().join(SINGLE), false)?;
+    offline::write(&context.root, &context.dist())
+}
+
 /// Is there a page to build?
 pub(crate) fn exists(context: &Context) -> bool {
     context.root.join("index.html").is_file()
@@ -45,6 +80,7 @@ pub(crate) fn build(context: &Context, page: Page) -> Result<Prepared> {
         );
     }
     trunk(context, &prepared, "build", page)?.run()?;
+    finish(context, &prepared)?;
     Ok(prepared)
 }
 

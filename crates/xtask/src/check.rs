@@ -5,6 +5,7 @@
 
 pub(crate) mod e2e;
 mod host;
+mod package;
 mod page;
 mod reports;
 mod rules;
@@ -24,8 +25,8 @@ use tally::Tally;
 const NOT_YET: &[&str] = &[];
 
 /// The crates tested on the host: all but the GPU model's worker, which would bring a native graphics stack along.
-pub(crate) const HOST_CRATES: [&str; 10] =
-    ["spec", "engine", "workload", "fleet", "lab", "tinygpt", "cli", "worker", "web", "xtask"];
+pub(crate) const HOST_CRATES: [&str; 11] =
+    ["spec", "engine", "workload", "fleet", "lab", "tinygpt", "cli", "worker", "package", "web", "xtask"];
 
 /// What they do not do by themselves: live runs on a terminal, and learning.
 pub(crate) const HOST_FEATURES: &str = "servelab-cli/tinygpt,servelab-tinygpt/train";
@@ -73,7 +74,7 @@ struct Stage {
 }
 
 /// In the order of what fails soonest and what later stages build upon.
-const STAGES: [Stage; 12] = [
+const STAGES: [Stage; 13] = [
     Stage { name: "fmt", what: "rustfmt finds nothing to change", needs: Needs::NONE, gpu: false, run: host::fmt },
     Stage {
         name: "lint",
@@ -119,6 +120,13 @@ const STAGES: [Stage; 12] = [
         needs: Needs::WASM_TESTS,
         gpu: true,
         run: wasm::gpu_tests,
+    },
+    Stage {
+        name: "package",
+        what: "the package for JavaScript, in Node.js, TypeScript and a browser",
+        needs: Needs { browser: true, ..crate::package::NEEDS },
+        gpu: false,
+        run: package::run,
     },
     Stage {
         name: "harness",

@@ -11,6 +11,7 @@ mod check;
 mod context;
 mod lock;
 mod machine;
+mod package;
 mod process;
 mod serve;
 mod setup;
@@ -38,6 +39,10 @@ enum Chore {
     Setup,
     /// Build the page into `dist/`.
     Build,
+    /// Build the page into one HTML file that works from a disk.
+    Bundle(bundle::Args),
+    /// Build the package for JavaScript: the simulator's wasm with scripts and types.
+    Package(package::Args),
     /// Build the page, serve it on a loopback port and print its address.
     Serve(serve::Args),
     /// Every test there is, stage by stage.
@@ -57,6 +62,8 @@ fn main() -> ExitCode {
     let outcome = Context::from_environment().and_then(|context| match cli.command {
         Chore::Setup => setup::prepare(&context, setup::Needs::ALL).map(|_| true),
         Chore::Build => bundle::build(&context, bundle::Page::Whole).map(|_| true),
+        Chore::Bundle(args) => bundle::command(&context, &args).map(|()| true),
+        Chore::Package(args) => package::command(&context, &args).map(|()| true),
         Chore::Serve(args) => serve::run(&context, &args).map(|()| true),
         Chore::Test(args) => check::run(&context, &args),
         Chore::Bench(args) => bench::run(&context, &args).map(|()| true),

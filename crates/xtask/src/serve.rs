@@ -64,8 +64,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<()> {
 pub(crate) struct Site {
     listener: TcpListener,
     folder: PathBuf,
-    /// Sent with every file.
-    headers: String,
+    /// The header with the index's policy, which everything is served with that states none of its own.
+    policy: String,
     address: SocketAddr,
 }
 
@@ -74,17 +74,12 @@ impl Site {
     pub(crate) fn open(folder: &Path, port: u16) -> Result<Self> {
         let index = fs::read_to_string(folder.join("index.html"))
             .map_err(|error| anyhow!("{} holds no page: {error}; run `cargo xtask build`", folder.display()))?;
-        let mut headers = "Cache-Control: no-cache\r\nX-Content-Type-Options: nosniff\r\n".to_owned();
-        if let Some(policy) = content_security_policy(&index) {
-            if !policy.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
-                bail!(
-                    "the page's content-security policy cannot travel in a header, which carries ASCII only: {policy}"
-                );
-            }
-            headers.push_str(&format!("Content-Security-Policy: {policy}\r\n"));
+        if let Some(policy) = content_security_policy(&index).filter(|policy| !is_plain(policy)) {
+            bail!("the page's content-security policy cannot travel in a header, which carries ASCII only: {policy}");
         }
+        let policy = header(content_security_policy(&index));
         let (listener, address) = listen(port)?;
-        Ok(Self { listener, folder: folder.to_path_buf(), headers, address })
+        Ok(Self { listener, folder: folder.to_path_buf(), policy, address })
     }
 
     pub(crate) fn address(&self) -> String {
@@ -135,9 +130,16 @@ impl Site {
             .map(|path| self.folder.join(path))
             .and_then(|path| fs::read(&path).ok().map(|content| (path, content)));
         let Some((path, content)) = found else { return short(404, "Not Found") };
-        let (kind, length, headers) = (media_type(&path), content.len(), &self.headers);
+        let (kind, length) = (media_type(&path), content.len());
+        // A page of its own lives under its own policy; two would both have to allow what it does.
+        let own = kind.starts_with("text/html").then(|| content_security_policy(&String::from_utf8_lossy(&content)));
+        let policy = match own.flatten().filter(|policy| is_plain(policy)) {
+            Some(own) => header(Some(own)),
+            None => self.policy.clone(),
+        };
         let mut reply = format!(
-            "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n{headers}\r\n"
+            "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nCache-Control: no-cache\r\n\
+             X-Content-Type-Options: nosniff\r\n{policy}\r\n"
         )
         .into_bytes();
         if !head {
@@ -207,6 +209,15 @@ fn media_type(path: &Path) -> &'static str {
     }
 }
 
+fn header(policy: Option<String>) -> String {
+    policy.map_or_else(String::new, |policy| format!("Content-Security-Policy: {policy}\r\n"))
+}
+
+/// It can travel in a header.
+fn is_plain(policy: &str) -> bool {
+    policy.bytes().all(|byte| (b' '..=b'~').contains(&byte))
+}
+
 /// The policy that the page states in its head, so that the header sent here is the one it will live under.
 fn content_security_policy(index: &str) -> Option<String> {
     let lower = index.to_ascii_lowercase();
@@ -239,6 +250,8 @@ mod tests {
             "<meta http-equiv=\"Content-Security-Policy\" content=\"script-src 'self';\n  worker-src 'self'\"><p>hello";
         fs::write(folder.join("index.html"), page).expect("writes");
         fs::write(folder.join("m.wasm"), b"\0asm").expect("writes");
+        let other = "<meta http-equiv=\"Content-Security-Policy\" content=\"script-src 'none'\">";
+        fs::write(folder.join("other.html"), other).expect("writes");
         let site = Site::open(&folder, 0).expect("listens");
         let address = site.address();
         site.answer_during(|| {
@@ -247,6 +260,11 @@ mod tests {
             assert!(index.contains("Content-Security-Policy: script-src 'self'; worker-src 'self'"), "{index}");
             assert!(index.ends_with("<p>hello"), "{index}");
             assert!(get(&address, "GET /m.wasm").contains("Content-Type: application/wasm"));
+            let other = get(&address, "GET /other.html");
+            assert!(
+                other.contains("Content-Security-Policy: script-src 'none'\r\n") && !other.contains("'self'"),
+                "{other}"
+            );
             assert!(get(&address, "GET /none.js").starts_with("HTTP/1.1 404"));
             assert!(get(&address, "GET /../secret").starts_with("HTTP/1.1 404"));
             assert!(get(&address, "POST /").starts_with("HTTP/1.1 405"));

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 
+use crate::bundle::SINGLE;
 use crate::context::Context;
 use crate::process::Command;
 use crate::table;
@@ -29,10 +30,13 @@ pub(crate) enum Group {
     GpuWorker,
     /// When the page asks for it by itself.
     OnDemand,
+    /// In place of all others.
+    OneFile,
 }
 
 impl Group {
-    pub(crate) const ALL: [Self; 4] = [Self::FirstLoad, Self::CpuWorker, Self::GpuWorker, Self::OnDemand];
+    pub(crate) const ALL: [Self; 5] =
+        [Self::FirstLoad, Self::CpuWorker, Self::GpuWorker, Self::OnDemand, Self::OneFile];
 
     pub(crate) fn label(self) -> &'static str {
         match self {
@@ -40,13 +44,16 @@ impl Group {
             Self::CpuWorker => "CPU worker",
             Self::GpuWorker => "GPU worker",
             Self::OnDemand => "on demand",
+            Self::OneFile => "in one file",
         }
     }
 
     /// By name, and for the rest by whether `index` mentions it.
     fn of(name: &str, index: &str) -> Self {
         let plain = name.replace('_', "-");
-        if plain.contains("worker-gpu") {
+        if name == SINGLE {
+            Self::OneFile
+        } else if plain.contains("worker-gpu") {
             Self::GpuWorker
         } else if plain.contains("worker") {
             Self::CpuWorker
@@ -183,6 +190,7 @@ mod tests {
         assert_eq!(Group::of("servelab_worker_bg.wasm", index), Group::CpuWorker);
         assert_eq!(Group::of("servelab-worker-gpu_bg.wasm", index), Group::GpuWorker);
         assert_eq!(Group::of("catalog.json", index), Group::OnDemand);
+        assert_eq!(Group::of(SINGLE, index), Group::OneFile);
     }
 
     #[test]

@@ -15,6 +15,7 @@ const DIGITS: usize = 6;
 
 /// A setting and its values.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Axis {
     /// Dotted key: `workload.rate`, `policies.1.params.guard_ratio`.
@@ -28,6 +29,7 @@ pub struct Axis {
 
 /// The values of an axis: as they are, or a range.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum AxisValues {
     /// One by one.
@@ -38,6 +40,7 @@ pub enum AxisValues {
 
 /// Evenly spaced values.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct AxisRange {
     /// The first value.
@@ -50,6 +53,7 @@ pub struct AxisRange {
 
 /// Spacing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Scale {
     /// Equal differences.
@@ -61,6 +65,7 @@ pub enum Scale {
 
 /// One value of an axis.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum AxisValue {
     /// A number.

@@ -47,6 +47,8 @@ macro_rules! figures {
 
         /// Something for each [`Figure`].
         #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+        #[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
+        #[cfg_attr(not(target_arch = "wasm32"), schemars(rename = "{T}Figures"))]
         pub struct Figures<T> {
             $(#[doc = $doc] pub $name: T,)*
         }

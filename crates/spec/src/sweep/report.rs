@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// The result of a sweep, or of a shard of one: then only some cells are there, and points are of these.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 pub struct SweepReport {
     /// Schema version.
     pub version: u32,
@@ -28,6 +29,7 @@ pub struct SweepReport {
 
 /// A policy of a sweep.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 pub struct SweepPolicy {
     /// Registry name.
     pub name: String,
@@ -37,6 +39,7 @@ pub struct SweepPolicy {
 
 /// One run of every policy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 pub struct CellReport {
     /// Number of the cell.
     pub cell: u32,
@@ -50,6 +53,7 @@ pub struct CellReport {
 
 /// A point over its seeds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 pub struct PointReport {
     /// Number of the point.
     pub point: u32,
@@ -61,6 +65,7 @@ pub struct PointReport {
 
 /// One policy at one point.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 pub struct PointPolicy {
     /// Means over seeds.
     pub mean: Figures<Option<Band>>,
@@ -70,6 +75,7 @@ pub struct PointPolicy {
 
 /// A mean over seeds and its 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(schemars::JsonSchema))]
 pub struct Band {
     /// Seeds that gave a value.
     pub n: u32,

@@ -36,7 +36,7 @@ pub(crate) fn command(context: &Context, args: &Args) -> Result<bool> {
         count_tests(runner(context, &prepared, url, args.filter.as_deref(), args.quick)?)?
     } else {
         if !args.no_build {
-            bundle::trunk(context, &prepared, "build", Page::quick(args.quick))?.run()?;
+            bundle::build(context, Page::quick(args.quick))?;
         }
         serve_and_test(context, &prepared, args.filter.as_deref(), args.quick)?
     };
@@ -55,7 +55,7 @@ pub(super) fn stage(session: &Session<'_>) -> Result<Tally> {
         return Ok(Tally::missing("e2e", "no tests/e2e/*.test.mjs"));
     }
     if !context.dist().join("index.html").is_file() {
-        bundle::trunk(context, session.prepared, "build", Page::quick(session.quick))?.run()?;
+        bundle::build(context, Page::quick(session.quick))?;
     }
     serve_and_test(context, session.prepared, None, session.quick)
 }

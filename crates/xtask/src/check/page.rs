@@ -17,6 +17,7 @@ pub(super) fn run(session: &Session<'_>) -> Result<Tally> {
     if built.failed > 0 {
         return Ok(built);
     }
+    bundle::finish(context, session.prepared)?;
     let weighed = sizes::measure(context)?;
     println!("{}", weighed.table());
     let wrapped = sizes::wrapped_exports(context)?;

@@ -13,11 +13,11 @@ const CORE: [&str; 5] = ["spec", "engine", "workload", "fleet", "lab"];
 /// What the core must not reach, directly or through others; prefixes of crate names.
 const NOT_IN_CORE: [&str; 8] = ["burn", "cubecl", "wgpu", "wasm-bindgen", "js-sys", "web-sys", "leptos", "tokio"];
 
-/// What the page must not reach.
+/// What the page, and the package for JavaScript, must not reach.
 const NOT_IN_PAGE: [&str; 3] = ["burn", "cubecl", "wgpu"];
 
 /// Which of our crates each may name in its manifest. Arrows point up this table only.
-const ARROWS: [(&str, &[&str]); 11] = [
+const ARROWS: [(&str, &[&str]); 12] = [
     ("spec", &[]),
     ("engine", &["spec"]),
     ("tinygpt", &["spec", "engine"]),
@@ -27,6 +27,7 @@ const ARROWS: [(&str, &[&str]); 11] = [
     ("cli", &["spec", "engine", "tinygpt", "workload", "fleet", "lab"]),
     ("worker", &["spec", "engine", "tinygpt", "workload", "fleet", "lab"]),
     ("worker-gpu", &["spec", "engine", "tinygpt", "workload", "fleet", "lab", "worker"]),
+    ("package", &["spec", "lab"]),
     ("web", &["spec"]),
     ("xtask", &[]),
 ];
@@ -43,7 +44,9 @@ pub(super) fn run(session: &Session<'_>) -> Result<Tally> {
             tally = tally.plus(&reached(name, target, &names, &NOT_IN_CORE));
         }
     }
-    tally = tally.plus(&reached("web", TARGET, &tree(session, "web", &["--target", TARGET])?, &NOT_IN_PAGE));
+    for name in ["web", "package"] {
+        tally = tally.plus(&reached(name, TARGET, &tree(session, name, &["--target", TARGET])?, &NOT_IN_PAGE));
+    }
     for (name, allowed) in ARROWS {
         let names = tree(session, name, &["--target", "all", "--all-features", "--depth", "1"])?;
         tally = tally.plus(&arrows(name, &names, allowed));

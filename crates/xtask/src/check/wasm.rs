@@ -27,7 +27,7 @@ const LIMIT: &str = "900";
 
 /// The crates that only make sense on wasm32.
 fn roots(quick: bool) -> &'static [&'static str] {
-    if quick { &["web", "worker"] } else { &["web", "worker", "worker-gpu", "tinygpt"] }
+    if quick { &["web", "worker", "package"] } else { &["web", "worker", "package", "worker-gpu", "tinygpt"] }
 }
 
 pub(super) fn lint(session: &Session<'_>) -> Result<Tally> {

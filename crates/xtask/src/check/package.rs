@@ -1,0 +1,20 @@
+//! The package for JavaScript, built and used: in Node.js, by the TypeScript compiler, in a browser's page and worker.
+
+use anyhow::Result;
+
+use super::Session;
+use super::host::everything;
+use super::tally::{Tally, count_tests};
+use crate::package;
+use crate::process::Command;
+
+pub(super) fn run(session: &Session<'_>) -> Result<Tally> {
+    let context = session.context;
+    let out = context.scratch()?.join("package");
+    package::build(context, session.prepared, &out)?;
+    // What its reports are compared with; built already where the stages before have run.
+    everything(session, "build").args(["--bin", "servelab"]).run()?;
+    let command = Command::new("node").arg(context.root.join("tests/e2e/run.mjs")).arg("--package").arg(&out);
+    let command = command.env("SERVELAB_CLI", context.target.join("debug/servelab"));
+    count_tests(command.env("SERVELAB_BROWSER", &session.prepared.browser()?.program).dir(&context.root))
+}
