@@ -1,4 +1,4 @@
-// The examples for authors: each as its tool puts it before a reader. What was written by a tool and what in its manner says the first line of the files in `embed/`.
+// The examples for authors, each in the manner in which its tool puts it before a reader (`embed/`, written by hand).
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
