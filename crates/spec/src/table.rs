@@ -38,7 +38,6 @@ impl Table {
     pub fn laid_out(heads: usize, rows: &[Vec<Cell>]) -> Self {
         let grid = grid(rows);
         let width = grid.iter().map(Vec::len).max().unwrap_or(0);
-        let at = |row: &[Option<&Cell>], column: usize| row.get(column).copied().flatten();
         let (names, body) = grid.split_at(heads.min(grid.len()));
         let noted = |column: usize| body.iter().any(|row| at(row, column).is_some_and(|cell| !cell.note.is_empty()));
         let mut table = Table::default();
@@ -100,6 +99,11 @@ impl Table {
         self.rows.iter().for_each(|row| line(&mut out, row));
         out
     }
+}
+
+/// The cell at a place of a row of the grid.
+fn at<'a>(row: &[Option<&'a Cell>], column: usize) -> Option<&'a Cell> {
+    row.get(column).copied().flatten()
 }
 
 /// What stands at every place of the grid: a cell that spans places stands at all of them.

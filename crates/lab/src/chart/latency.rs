@@ -35,7 +35,7 @@ pub(super) const TTFT: Latency = Latency {
 
 /// Arrival to last token.
 pub(super) const E2E: Latency = Latency {
-    name: "time to the end of the answer",
+    name: "time to last token",
     points: |lane| &lane.e2e,
     within: "all answers are complete within",
     average: "Answers are complete, on average, after",
@@ -45,7 +45,7 @@ pub(super) const E2E: Latency = Latency {
 
 /// Arrival to entering a batch.
 pub(super) const WAIT: Latency = Latency {
-    name: "wait before the first step",
+    name: "wait in the queue",
     points: |lane| &lane.wait,
     within: "all requests wait at most",
     average: "Requests wait, on average,",
@@ -97,7 +97,7 @@ pub(super) fn over_time(latency: &Latency, statistic: Statistic, lanes: &[Lane],
         x_unit: Unit::Seconds,
         y_name: match statistic {
             Statistic::P50 => latency.name.into(),
-            other => format!("{}, line: {} of the latest {}", latency.name, other.name(), window(other)).into(),
+            other => format!("{}, {} of {}", latency.name, other.name(), window(other)).into(),
         },
         y_unit: Unit::of_duration(largest),
         y_at_least: 0.0,
@@ -176,12 +176,12 @@ mod tests {
             (
                 said(&E2E, P99),
                 "99 % of all answers are complete within 1 min 39 s with a",
-                "99th percentile of the time to the end of the answer: a 1 min 39 s.",
+                "99th percentile of the time to last token: a 1 min 39 s.",
             ),
             (
                 said(&E2E, Mean),
                 "Answers are complete, on average, after 50.5 s with a",
-                "Mean time to the end of the answer: a 50.5 s.",
+                "Mean time to last token: a 50.5 s.",
             ),
             (said(&WAIT, P95), "95 % of all requests wait at most …", "Nothing to show yet."),
         ];

@@ -23,9 +23,9 @@ terms! {
     "request" "Request" "One prompt somebody sends, and the answer to it." [];
     "tenant" "Tenant" "Somebody whose requests share a prompt's beginning, such as a customer with a system prompt; a colour and a letter on the stage." ["tenant"];
     "session" "Session" "A conversation: each turn repeats what was said so far." ["conversation"];
-    "prefix" "Prefix" "The beginning that several prompts share; its work can be done once and reused." ["prefix", "prefix affinity", "shared prompt"];
+    "prefix" "Prefix" "The beginning that several prompts share; its work can be done once and reused." ["prefix", "shared prompt"];
     "router" "Router" "What sends each request to a replica." ["router"];
-    "policy" "Policy" "The rule by which a router chooses." ["round-robin", "policies"];
+    "policy" "Policy" "The rule by which a router chooses." ["policies"];
     "replica" "Replica" "One engine with the whole model, its own queue, blocks and cache." ["replica"];
     "gateway" "Gateway" "What stands in front of the routers: it admits, holds or turns away." ["gateway"];
     "fleet" "Fleet" "All replicas of a model, with the routers and the gateway before them." ["fleet"];

@@ -264,10 +264,11 @@ fn table(chart: &Chart) -> impl IntoView + use<> {
             view! { <tr><th scope="row">{label}</th><td class="num">{format::number(x)}</td><td class="num">{format::number(y)}</td></tr> }
         })
         .collect_view();
+    let (x_label, y_label) = (chart.x_label.clone(), chart.y_label.clone());
     view! {
         <TableBox label=text::CHART_NUMBERS name="chart-numbers" class="chart-table">
             <table class="table">
-                <thead><tr><th scope="col">{text::SERIES}</th><th scope="col">{chart.x_label.clone()}</th><th scope="col">{chart.y_label.clone()}</th></tr></thead>
+                <thead><tr><th scope="col">{text::SERIES}</th><th scope="col">{x_label}</th><th scope="col">{y_label}</th></tr></thead>
                 <tbody>{rows}</tbody>
             </table>
         </TableBox>

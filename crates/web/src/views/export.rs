@@ -1,6 +1,6 @@
 //! The answer to carry away: the report as it came, and what a worker makes of the run for other tools.
 
-use super::files::{Kind, copy_button, save, save_json};
+use super::files::{Kind, copy_button, save};
 use crate::state::App;
 use crate::{control, env, text};
 use leptos::prelude::*;
@@ -8,6 +8,7 @@ use servelab_spec::Report;
 use servelab_spec::csv::report_csv;
 use servelab_spec::protocol::ExportKind;
 use servelab_spec::report::Configuration;
+use servelab_spec::wire::to_pretty;
 use std::sync::Arc;
 
 /// What a worker makes: test id, name and a word on it.
@@ -23,7 +24,7 @@ const MADE: [(ExportKind, &str, &str, &str); 4] = [
 pub(super) fn Export(report: Arc<Report>) -> impl IntoView {
     let app = App::here();
     let name = format!("servelab-{}-seed{}", report.spec.preset, report.spec.seed);
-    let csv = report.clone();
+    let (json, csv) = (report.clone(), report.clone());
     // A worker answers of the run it has: not of an earlier one whose report is still shown.
     let old = move || app.run.reported.get() != app.run.number.get();
     let made = move |at: usize| {
@@ -45,7 +46,7 @@ pub(super) fn Export(report: Arc<Report>) -> impl IntoView {
             <h3>{text::EXPORT_NUMBERS}</h3>
             <ul>
                 <li>
-                    {save_json("export-json", &name, report.clone())}
+                    {save(Kind::Json, "export-json", &name, move || to_pretty(&*json).ok())}
                     <span class="muted">{text::EXPORT_JSON_NOTE}</span>
                 </li>
                 <li>

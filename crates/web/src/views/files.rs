@@ -25,7 +25,7 @@ impl Kind {
     }
 }
 
-/// A button that saves what `made` comes to as `name` with the kind's ending.
+/// A button that saves what `made` comes to as `name` with the kind's ending. JSON ends with a line's end, as the command line writes it.
 pub(super) fn save(
     kind: Kind,
     testid: &'static str,
@@ -36,20 +36,14 @@ pub(super) fn save(
     let file = format!("{name}.{ending}");
     let made: Box<dyn Fn() -> Option<String>> = Box::new(made);
     let press = move |_| {
-        if let Some(text) = made() {
+        if let Some(mut text) = made() {
+            if matches!(kind, Kind::Json) {
+                text.push('\n');
+            }
             env::download(&file, mime, &text);
         }
     };
     view! { <button type="button" data-testid=testid on:click=press>{label}</button> }.into_any()
-}
-
-/// The same of something as JSON, as the command line writes it.
-pub(super) fn save_json<T: serde::Serialize + 'static>(
-    testid: &'static str,
-    name: &str,
-    value: std::sync::Arc<T>,
-) -> AnyView {
-    save(Kind::Json, testid, name, move || servelab_spec::wire::to_pretty(&*value).ok().map(|text| text + "\n"))
 }
 
 /// A button that copies what `made` comes to, and says so.

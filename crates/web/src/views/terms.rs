@@ -91,7 +91,7 @@ pub(super) fn Note() -> impl IntoView {
         let _ = popover.show_popover();
         let (width, height) = (f64::from(note.offset_width()), f64::from(note.offset_height()));
         let (left, top) = place(&of, width, height);
-        let style = note.style();
+        let style = web_sys::HtmlElement::style(&note);
         let _ = style.set_property("left", &format!("{left:.1}px"));
         let _ = style.set_property("top", &format!("{top:.1}px"));
     });

@@ -164,7 +164,8 @@ fn Seen(view: Arc<TraceView>) -> impl IntoView {
     let facts = view
         .facts
         .iter()
-        .map(|(name, value)| view! { <tr><th scope="row">{name.clone()}</th><td>{value.clone()}</td></tr> });
+        .map(|(name, value)| view! { <tr><th scope="row">{name.clone()}</th><td>{value.clone()}</td></tr> })
+        .collect_view();
     let findings = view.findings.iter().map(|finding| view! { <li>{finding.clone()}</li> });
     let charts = move || {
         let picture = |chart: Chart| {
@@ -182,7 +183,7 @@ fn Seen(view: Arc<TraceView>) -> impl IntoView {
     view! {
         <div data-testid="traffic-view" data-trace=view.trace.clone()>
             <p><strong>{view.format.clone()}</strong></p>
-            <ul class="findings" role="status" data-testid="traffic-findings">{findings.collect_view()}</ul>
+            <div role="status"><ul class="findings" data-testid="traffic-findings">{findings.collect_view()}</ul></div>
             <p class="exports">
                 <button type="button" data-testid="traffic-compare" on:click=move |_| traffic::compare(app, false)>
                     {text::TRAFFIC_COMPARE}
@@ -191,7 +192,7 @@ fn Seen(view: Arc<TraceView>) -> impl IntoView {
                     {text::TRAFFIC_GENERATE}
                 </button>
             </p>
-            <TableBox label=text::TRAFFIC_FACTS name="traffic" class="traffic-facts"><table><tbody>{facts.collect_view()}</tbody></table></TableBox>
+            <TableBox label=text::TRAFFIC_FACTS name="traffic" class="traffic-facts"><table><tbody>{facts}</tbody></table></TableBox>
             {(!view.remarks.is_empty()).then(|| view! {
                 <h3>{text::TRAFFIC_REMARKS}</h3>
                 <ul data-testid="traffic-remarks">{remarks}</ul>

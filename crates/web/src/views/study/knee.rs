@@ -7,12 +7,13 @@ use crate::state::App;
 use crate::study::form;
 use crate::study::{Outcome, Picture as Wanted};
 use crate::text;
-use crate::views::files::{Kind, TableBox, save, save_json};
+use crate::views::files::{Kind, TableBox, save};
 use crate::views::terms::prose;
 use leptos::prelude::*;
 use servelab_spec::csv::knee_csv;
 use servelab_spec::knee::{KneeChartRequest, KneeCurve, KneeReport, PolicyKnee};
 use servelab_spec::sweep::MAX_SEEDS;
+use servelab_spec::wire::to_pretty;
 use std::sync::Arc;
 
 /// Height of both pictures, CSS pixels.
@@ -125,12 +126,12 @@ fn row(at: usize, policy: &PolicyKnee, seeds: u32) -> impl IntoView + use<> {
 }
 
 fn files(report: &Arc<KneeReport>) -> impl IntoView + use<> {
-    let csv = report.clone();
+    let (json, csv) = (report.clone(), report.clone());
     let name = format!("servelab-knee-{}-seed{}", report.knee.spec.preset, report.knee.spec.seed);
     view! {
         <p class="exports">
             <span class="muted">{text::KNEE_WHOLE}</span>
-            {save_json("knee-json", &name, report.clone())}
+            {save(Kind::Json, "knee-json", &name, move || to_pretty(&*json).ok())}
             {save(Kind::Csv, "knee-csv", &name, move || Some(knee_csv(&csv)))}
         </p>
     }

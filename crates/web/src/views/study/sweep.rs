@@ -9,13 +9,14 @@ use crate::state::App;
 use crate::study::form::{self, Choice};
 use crate::study::{Outcome, Picture as Wanted, Work};
 use crate::text;
-use crate::views::files::{Kind, save, save_json};
+use crate::views::files::{Kind, save};
 use crate::views::pick::Pick;
 use crate::views::terms::prose;
 use leptos::prelude::*;
 use servelab_spec::csv::sweep_csv;
 use servelab_spec::protocol::SweepChartRequest;
 use servelab_spec::sweep::{Figure, MAX_SEEDS, SweepReport};
+use servelab_spec::wire::to_pretty;
 use std::sync::Arc;
 
 /// Heights of a line chart and of a map, CSS pixels.
@@ -172,12 +173,12 @@ fn report(outcome: &Option<Outcome>) -> Option<Arc<SweepReport>> {
 
 /// The whole result as files: what the command line writes, too.
 fn files(report: &Arc<SweepReport>) -> impl IntoView + use<> {
-    let csv = report.clone();
+    let (json, csv) = (report.clone(), report.clone());
     let name = format!("servelab-sweep-{}-seed{}", report.sweep.spec.preset, report.sweep.spec.seed);
     view! {
         <p class="exports">
             <span class="muted">{text::SWEEP_WHOLE}</span>
-            {save_json("sweep-json", &name, report.clone())}
+            {save(Kind::Json, "sweep-json", &name, move || to_pretty(&*json).ok())}
             {save(Kind::Csv, "sweep-csv", &name, move || Some(sweep_csv(&csv)))}
         </p>
     }
