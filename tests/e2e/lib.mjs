@@ -84,6 +84,9 @@ export async function watch(page, origin) {
  *   - `size`: `wide` (default) or `phone`
  *   - `scheme`: `light` (default) or `dark`
  *   - `reducedMotion`: `no-preference` (default) or `reduce`
+ *   - `locale`: of the browser, `en-US` unless set
+ *   - `touch`: true for a screen that is tapped
+ *   - `forcedColors`: `none` (default) or `active`
  *   - `timeout`: milliseconds for the whole test, 60 000 unless set
  *   - `open`: false leaves going to the page to the test
  *   - `launched`: a browser of its own ([`browserWith`]), closed after the test
@@ -93,6 +96,7 @@ export async function watch(page, origin) {
  */
 export function pageTest(name, options, body) {
   const { path = "", size = "wide", scheme = "light", reducedMotion = "no-preference" } = options;
+  const { locale = "en-US", touch = false, forcedColors = "none" } = options;
   const { timeout = 60_000, open = true, allow = [], address = base, launched: own, serviceWorkers = "block" } = options;
   test(name, { timeout }, async () => {
     assert.ok(address, "no address: give --url, or run `cargo xtask e2e`");
@@ -101,6 +105,9 @@ export function pageTest(name, options, body) {
       viewport: sizes[size],
       colorScheme: scheme,
       reducedMotion,
+      locale,
+      hasTouch: touch,
+      forcedColors,
       permissions: ["clipboard-read", "clipboard-write"],
       serviceWorkers,
     });

@@ -39,8 +39,8 @@ pageTest("the fixed trace has its two exact reuse figures", { path: book }, asyn
   const unguarded = named(rows, "prefix", "off");
   assert.deepEqual(roundRobin.slice(0, 2), [2464, 10476]);
   assert.deepEqual(unguarded.slice(0, 2), [7424, 10476]);
-  assert.match(roundRobin[2].replace(/\s/g, " "), /2 464 \/ 10 476/);
-  assert.match(unguarded[2].replace(/\s/g, " "), /7 424 \/ 10 476/);
+  assert.match(roundRobin[2].replace(/\s/g, " "), /2,464 \/ 10,476/);
+  assert.match(unguarded[2].replace(/\s/g, " "), /7,424 \/ 10,476/);
 });
 
 pageTest("a first visit shows a result without a click", {}, async ({ page }) => {

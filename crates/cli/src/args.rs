@@ -1,6 +1,7 @@
 //! What can be asked.
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use servelab_spec::protocol::Statistic;
 use std::path::PathBuf;
 
 /// An LLM serving fleet on your terminal: run an experiment, compare policies, carry the answer away.
@@ -257,6 +258,9 @@ pub(crate) struct Print {
     /// How to print the report.
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub(crate) format: Format,
+    /// Of a latency over time: the figure that a chart's lines follow.
+    #[arg(long, value_name = "NAME", default_value = "p50", value_parser = statistic)]
+    pub(crate) statistic: Statistic,
     /// Draw a chart (`servelab list charts`) into a file; may be given several times.
     #[arg(long = "chart", value_name = "ID=FILE.svg")]
     pub(crate) charts: Vec<String>,
@@ -377,4 +381,10 @@ pub(crate) enum Format {
     Json,
     /// A row per policy and per tenant.
     Csv,
+}
+
+/// A figure by its name.
+fn statistic(name: &str) -> Result<Statistic, String> {
+    let names = Statistic::ALL.map(Statistic::name).join(", ");
+    Statistic::ALL.into_iter().find(|of| of.name() == name).ok_or_else(|| format!("accepted are {names}"))
 }

@@ -79,7 +79,8 @@ fn chart_request<'a>(args: &Print, chart: &'a str) -> Result<(ChartRequest, &'a 
     let Some((Ok(width), Ok(height))) = sides else {
         return Err(Failure::Request(format!("--chart-size {}: accepted is like 960x480", args.chart_size)));
     };
-    let request = ChartRequest { id: id.into(), width, height, dark: args.dark, range: None };
+    let request =
+        ChartRequest { id: id.into(), width, height, dark: args.dark, range: None, statistic: args.statistic };
     // Drawing nothing finds every fault of the request.
     chart::draw(&request, &[], &Default::default()).map_err(|error| Failure::Request(error.to_string()))?;
     Ok((request, file))

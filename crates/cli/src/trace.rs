@@ -159,7 +159,7 @@ fn chart_request(text: &str, dark: bool) -> Result<(ChartRequest, &str), Failure
         return Err(Failure::Request(format!("--chart {text}: accepted is ID=FILE.svg with one of {ids}")));
     };
     let (width, height) = SIZE;
-    Ok((ChartRequest { id: id.into(), width, height, dark, range: None }, file))
+    Ok((ChartRequest { id: id.into(), width, height, dark, ..ChartRequest::default() }, file))
 }
 
 fn summary(reading: &Reading, traffic: &Traffic, out: &mut impl Write) -> Result<(), Failure> {

@@ -46,6 +46,25 @@ fn settings_and_addresses_are_understood() {
     assert_eq!(report["workload"]["requests"], 20);
 }
 
+/// What the page offers to copy, given to a shell as it stands.
+#[test]
+fn the_pages_command_gives_the_pages_bytes() {
+    use servelab_spec::experiment::PolicySpec;
+    use servelab_spec::{command, patch, wire};
+    let base = servelab_lab::presets::find("multi-tenant").unwrap().spec;
+    let script = "fn route(request, replicas) { // it's \"mine\" & 100 % $HOME\n    replicas[0].id\n}";
+    let mut spec = patch::set(&base, "workload.requests", "30").unwrap();
+    spec.policies = vec![PolicySpec::named("round_robin"), PolicySpec::scripted(script)];
+    let mut session = servelab_lab::Session::new(spec.clone()).unwrap();
+    while !session.advance(u32::MAX).unwrap().done {}
+    let expected = wire::to_pretty(&session.report()).unwrap() + "\n";
+    let line = format!("{} --format json", command::run(&spec, &base));
+    let shell = format!("servelab() {{ '{}' \"$@\"; }}\n{line}", env!("CARGO_BIN_EXE_servelab"));
+    let output = std::process::Command::new("sh").arg("-c").arg(shell).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(String::from_utf8(output.stdout).unwrap() == expected, "{line}");
+}
+
 #[test]
 fn tables_and_rows_say_the_same() {
     let table = text(&["run", "book-trace"]);

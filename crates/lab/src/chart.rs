@@ -25,6 +25,7 @@ pub mod axis;
 mod borders;
 mod heat;
 mod knee;
+mod latency;
 pub mod palette;
 mod plot;
 mod ramp;
@@ -49,8 +50,8 @@ use servelab_spec::validate::SpecError;
 use std::borrow::Cow;
 
 /// Ids and one-line meanings of the charts there are.
-pub const CHARTS: [(&str, &str); 7] = [
-    ("ttft_over_time", "time to first token of each request by arrival, with a running median"),
+pub const CHARTS: [(&str, &str); 9] = [
+    ("ttft_over_time", "time to first token of each request by arrival, with a running median or another figure"),
     ("ttft_cdf", "share of requests whose first token came within a time"),
     ("outstanding_over_time", "requests arrived and not yet ended"),
     ("reuse_over_time", "share of prompt tokens found in a cache, over the latest requests by arrival"),
@@ -60,6 +61,8 @@ pub const CHARTS: [(&str, &str); 7] = [
     ),
     ("attempts_over_time", "where clients have rules of their own: attempts per second, first ones and repeats"),
     ("attempts_over_time_log", "the same, powers of ten equally far apart"),
+    ("e2e_over_time", "as ttft_over_time, of the time to the last token"),
+    ("wait_over_time", "as ttft_over_time, of the time until a request first enters a batch"),
 ];
 
 /// Smallest and largest picture, pixels on a side.
@@ -78,7 +81,9 @@ pub fn draw(request: &ChartRequest, lanes: &[Lane], slo: &SloSpec) -> Result<Cha
         return Err(SpecError::new("chart.range", found, "accepted are two finite numbers, the smaller one first"));
     }
     let picture = match request.id.as_str() {
-        "ttft_over_time" => series::ttft_over_time(lanes, slo),
+        "ttft_over_time" => latency::over_time(&latency::TTFT, request.statistic, lanes, slo),
+        "e2e_over_time" => latency::over_time(&latency::E2E, request.statistic, lanes, slo),
+        "wait_over_time" => latency::over_time(&latency::WAIT, request.statistic, lanes, slo),
         "ttft_cdf" => series::ttft_cdf(lanes, slo),
         "outstanding_over_time" => series::outstanding_over_time(lanes),
         "reuse_over_time" => series::reuse_over_time(lanes),

@@ -170,7 +170,8 @@ fn stories_tell_where_and_why() {
 #[test]
 fn charts_follow_the_run() {
     let mut session = Session::new(spec()).unwrap();
-    let request = |id: &str| ChartRequest { id: id.into(), width: 640, height: 320, dark: true, range: None };
+    let request =
+        |id: &str| ChartRequest { id: id.into(), width: 640, height: 320, dark: true, ..ChartRequest::default() };
     let empty = session.chart(&request("ttft_cdf")).unwrap();
     assert!(empty.svg.contains("yet.") && empty.series.is_empty());
     session.advance(300).unwrap();

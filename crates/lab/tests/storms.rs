@@ -180,7 +180,7 @@ fn the_picture_says_the_peak_of_the_table() {
     while !session.advance(u32::MAX).unwrap().done {}
     let peaks: Vec<String> = clients(&session.report()).iter().map(|of| digits(of.peak_per_s)).collect();
     let titles = ["attempts_over_time", "attempts_over_time_log"].map(|id| {
-        let request = ChartRequest { id: id.into(), width: 900, height: 400, dark: false, range: None };
+        let request = ChartRequest { id: id.into(), width: 900, height: 400, dark: false, ..ChartRequest::default() };
         session.chart(&request).unwrap().title
     });
     for (peak, label) in peaks.iter().zip(["Every second", "Exponential, no jitter", "Exponential, full jitter"]) {

@@ -6,6 +6,7 @@
 //! | [`experiment`] | [`Spec`]: everything that decides a run, and nothing else |
 //! | [`validate`] | the limits of a spec, each error naming field, value and what is accepted |
 //! | [`patch`] | dotted keys (`workload.rate=12`): the CLI's `--set` and the page's address |
+//! | [`command`] | the command that runs a spec on a terminal |
 //! | [`base64url`] | how a script's text travels in an address |
 //! | [`report`] | [`Report`]: what a run says, one entry per policy |
 //! | `schema` | the JSON Schema of spec and report, on the host only |
@@ -13,6 +14,7 @@
 //! | [`knee`] | the highest rate at which limits are kept, and how it was found |
 //! | [`coldstart`] | a cold start stage by stage, and what weights take at least |
 //! | [`traffic`] | formats of recorded traffic, and what reading it found |
+//! | [`table`], [`csv`] | tables as text for other programs and texts |
 //! | [`catalog`] | [`Catalog`]: policies, presets and parameters with units, ranges and words |
 //! | [`frame`] | [`frame::Frame`]: one picture of the fleet at one instant |
 //! | [`writing`] | prompts for the model that writes, and what it shows while it works |
@@ -24,6 +26,7 @@
 pub mod base64url;
 pub mod catalog;
 pub mod coldstart;
+pub mod command;
 pub mod csv;
 pub mod experiment;
 pub mod frame;
@@ -36,6 +39,7 @@ pub mod report;
 pub mod schema;
 pub mod signals;
 pub mod sweep;
+pub mod table;
 pub mod traffic;
 pub mod validate;
 pub mod wire;

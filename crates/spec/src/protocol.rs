@@ -4,8 +4,8 @@
 mod parts;
 
 pub use parts::{
-    Chart, ChartRequest, DeviceReport, ExportFile, ExportKind, Offer, RequestStory, Series, SweepChartRequest,
-    WriterFiles,
+    Chart, ChartRequest, DeviceReport, ExportFile, ExportKind, Offer, RequestStory, Series, Statistic,
+    SweepChartRequest, WriterFiles,
 };
 
 use crate::catalog::Catalog;

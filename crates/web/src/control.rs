@@ -264,7 +264,7 @@ fn listen(app: App, host: Host, message: FromWorker) {
             }
         }),
         FromWorker::Chart { run, chart } if run == current => {
-            if let Some(at) = crate::state::CHARTS.iter().position(|id| *id == chart.id) {
+            if let Some(at) = crate::state::chart_place(&chart.id) {
                 app.charts[at].set(Some(Arc::new(*chart)));
             }
         }

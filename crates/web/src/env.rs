@@ -1,5 +1,6 @@
 //! The browser around the page: clock, media queries, storage, clipboard, downloads.
 
+use crate::format::{Marks, PLAIN};
 use wasm_bindgen::prelude::*;
 use web_sys::{Blob, BlobPropertyBag, HtmlAnchorElement, HtmlElement, MediaQueryList, Url, Window};
 
@@ -95,6 +96,27 @@ pub(crate) fn in_view(class: &str) -> bool {
     element
         .map(|element| element.get_bounding_client_rect())
         .is_some_and(|rect| rect.height() > 0.0 && rect.bottom() > 0.0 && rect.top() < height)
+}
+
+/// How the visitor's locale writes numbers; as the lab does where the browser does not say.
+pub(crate) fn marks() -> Marks {
+    let format = js_sys::Intl::NumberFormat::new(&js_sys::Array::new(), &js_sys::Object::new());
+    let parts = format.format_to_parts(12_345.6);
+    let part = |kind: &str| {
+        let text = |part: &JsValue, field: &str| js_sys::Reflect::get(part, &field.into()).ok()?.as_string();
+        parts
+            .iter()
+            .find(|part| text(part, "type").as_deref() == Some(kind))
+            .and_then(|part| text(&part, "value")?.chars().next())
+    };
+    // A locale that groups no five digits keeps the thin space.
+    Marks { decimal: part("decimal").unwrap_or(PLAIN.decimal), group: part("group").unwrap_or(PLAIN.group) }
+}
+
+/// Width and height of what is seen of the page, CSS pixels.
+pub(crate) fn window_size() -> (f64, f64) {
+    let side = |side: Result<JsValue, JsValue>| side.ok().and_then(|side| side.as_f64()).unwrap_or(f64::INFINITY);
+    window().map_or((f64::INFINITY, f64::INFINITY), |window| (side(window.inner_width()), side(window.inner_height())))
 }
 
 /// Scrolls to where the page begins, at once.

@@ -1,7 +1,89 @@
-//! Numbers and durations as a person says them.
+//! Numbers and durations as a person says them, with the decimal mark and the grouping of the visitor's locale.
 
-/// Narrow no-break space: groups digits and stands before units.
+use std::cell::Cell;
+
+/// Narrow no-break space: stands before units, and groups digits unless the visitor's locale has something else for that.
 const THIN: char = '\u{202f}';
+
+/// What stands between whole and fraction, and between groups of three digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Marks {
+    /// The decimal mark.
+    pub decimal: char,
+    /// Between groups of digits.
+    pub group: char,
+}
+
+/// As the lab writes, and the page where no locale says otherwise.
+pub const PLAIN: Marks = Marks { decimal: '.', group: THIN };
+
+thread_local! {
+    static MARKS: Cell<Marks> = const { Cell::new(PLAIN) };
+}
+
+/// From now on numbers are written with these.
+pub fn write_with(marks: Marks) {
+    MARKS.set(marks);
+}
+
+/// A number with so many decimals.
+pub fn fixed(value: f64, decimals: usize) -> String {
+    decimal(format!("{value:.decimals$}"))
+}
+
+fn decimal(text: String) -> String {
+    match MARKS.get().decimal {
+        '.' => text,
+        mark => text.replace('.', &mark.to_string()),
+    }
+}
+
+/// A sentence of the lab's, its numbers as the visitor's locale writes them. What has a letter before it or a second point is a name or a version, and stays.
+pub fn local(words: &str) -> String {
+    rewritten(words, PLAIN, MARKS.get())
+}
+
+/// What [`local`] and the other functions here wrote, as the lab writes it.
+pub fn neutral(words: &str) -> String {
+    rewritten(words, MARKS.get(), PLAIN)
+}
+
+fn rewritten(words: &str, from: Marks, to: Marks) -> String {
+    if from == to {
+        return words.to_owned();
+    }
+    let chars: Vec<char> = words.chars().collect();
+    let (mut out, mut at) = (String::with_capacity(words.len()), 0);
+    let mut name = false;
+    while let Some(&c) = chars.get(at) {
+        if name || !c.is_ascii_digit() {
+            name = c.is_alphanumeric() || c == '_';
+            out.push(c);
+            at += 1;
+            continue;
+        }
+        // A number goes on through marks that stand between digits.
+        let within = |at: usize| chars.get(at + 1).is_some_and(char::is_ascii_digit);
+        let mut end = at + 1;
+        while chars
+            .get(end)
+            .is_some_and(|c| c.is_ascii_digit() || (*c == from.decimal || *c == from.group) && within(end))
+        {
+            end += 1;
+        }
+        let number = &chars[at..end];
+        let points = number.iter().filter(|c| **c == from.decimal).count();
+        name = chars.get(end).is_some_and(|c| c.is_alphanumeric() || *c == '_');
+        out.extend(number.iter().map(|c| match c {
+            _ if points > 1 || name => *c,
+            c if *c == from.decimal => to.decimal,
+            c if *c == from.group => to.group,
+            c => *c,
+        }));
+        at = end;
+    }
+    out
+}
 
 /// A whole number, digits in groups of three: `10 476`.
 pub fn whole(value: u64) -> String {
@@ -9,7 +91,7 @@ pub fn whole(value: u64) -> String {
     let mut out = String::with_capacity(digits.len() + digits.len() / 3 * THIN.len_utf8());
     for (i, digit) in digits.chars().enumerate() {
         if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(THIN);
+            out.push(MARKS.get().group);
         }
         out.push(digit);
     }
@@ -43,7 +125,7 @@ fn trim(text: String) -> String {
     if !text.contains('.') {
         return text;
     }
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    decimal(text.trim_end_matches('0').trim_end_matches('.').to_owned())
 }
 
 /// A share as a percentage: `23.5 %`.
@@ -52,7 +134,7 @@ pub fn percent(share: f64) -> String {
         return "–".into();
     }
     let value = share * 100.0;
-    let text = if value.abs() >= 99.95 || value == 0.0 { format!("{value:.0}") } else { format!("{value:.1}") };
+    let text = fixed(value, if value.abs() >= 99.95 || value == 0.0 { 0 } else { 1 });
     format!("{text}{THIN}%")
 }
 
@@ -83,7 +165,7 @@ pub fn duration(seconds: f64) -> String {
 
 /// An instant on the virtual clock, of constant width while it runs: `12.345 s`.
 pub fn clock(seconds: f64) -> String {
-    if seconds < 100.0 { format!("{seconds:.3}{THIN}s") } else { format!("{seconds:.1}{THIN}s") }
+    format!("{}{THIN}s", fixed(seconds, if seconds < 100.0 { 3 } else { 1 }))
 }
 
 /// The unit that a column of durations is written in, by its largest value.
@@ -123,9 +205,9 @@ impl Unit {
     /// A value in it with fixed decimals, so that a column aligns on the point.
     pub fn show(self, seconds: f64) -> String {
         match self {
-            Unit::Micro => format!("{:.1}", seconds * 1e6),
-            Unit::Milli => format!("{:.1}", seconds * 1e3),
-            Unit::Second => format!("{seconds:.2}"),
+            Unit::Micro => fixed(seconds * 1e6, 1),
+            Unit::Milli => fixed(seconds * 1e3, 1),
+            Unit::Second => fixed(seconds, 2),
         }
     }
 }
@@ -135,9 +217,9 @@ pub fn bytes(count: f64) -> String {
     if count < 1e6 {
         format!("{:.0}{THIN}kB", count / 1e3)
     } else if count < 1e9 {
-        format!("{:.1}{THIN}MB", count / 1e6)
+        format!("{}{THIN}MB", fixed(count / 1e6, 1))
     } else {
-        format!("{:.1}{THIN}GB", count / 1e9)
+        format!("{}{THIN}GB", fixed(count / 1e9, 1))
     }
 }
 
@@ -195,5 +277,24 @@ mod tests {
         assert_eq!(Unit::of([12.0, 0.04]).show(1.25), "1.25");
         assert_eq!(plain(bytes(310_400.0)), "310 kB");
         assert_eq!(plain(bytes(3_140_000_000.0)), "3.1 GB");
+    }
+
+    /// Each test has a thread, and with it marks of its own.
+    #[test]
+    fn numbers_are_written_as_the_locale_writes_them() {
+        write_with(Marks { decimal: ',', group: '.' });
+        assert_eq!([whole(1_234_567), number(0.0123), number(-12_300.4)], ["1.234.567", "0,0123", "−12.300"]);
+        assert_eq!(
+            [plain(duration(1.24)), plain(percent(0.2352)), Unit::Second.show(1.25)],
+            ["1,24 s", "23,5 %", "1,25"]
+        );
+        let said = "Half within 1.24\u{202f}s, 10\u{202f}476 tokens (0.5), v1.5 of 1.2.3; p95 at 3.";
+        let local = local(said);
+        assert_eq!(plain(local.clone()), "Half within 1,24 s, 10.476 tokens (0,5), v1.5 of 1.2.3; p95 at 3.");
+        // The way back, but for what another locale's marks make of versions.
+        let cells = ["10.476", "0,35", "350\u{202f}ms", "−1,5", "2.464 / 10.476"];
+        assert_eq!(cells.map(|cell| plain(neutral(cell))), ["10 476", "0.35", "350 ms", "−1.5", "2 464 / 10 476"]);
+        write_with(PLAIN);
+        assert_eq!(super::local(said), said);
     }
 }

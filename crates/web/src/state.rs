@@ -15,7 +15,7 @@ use leptos::prelude::*;
 use servelab_spec::catalog::{Catalog, ParamInfo, PresetInfo};
 use servelab_spec::experiment::{ClientSpec, ControllerSpec};
 use servelab_spec::frame::Frame;
-use servelab_spec::protocol::{Chart, DeviceReport, RequestStory};
+use servelab_spec::protocol::{Chart, DeviceReport, RequestStory, Statistic};
 use servelab_spec::validate::{MAX_POLICIES, SpecError};
 use servelab_spec::{Report, Spec};
 use std::collections::VecDeque;
@@ -31,6 +31,15 @@ pub(crate) const CHARTS: [&str; 7] = [
     "reuse_over_time",
     "ttft_cdf",
 ];
+
+/// Latencies over time, one of which is shown at a time, in the place of the first.
+pub(crate) const LATENCIES: [&str; 3] = ["ttft_over_time", "e2e_over_time", "wait_over_time"];
+
+/// Where in [`CHARTS`] the chart with this id stands.
+pub(crate) fn chart_place(id: &str) -> Option<usize> {
+    let id = if LATENCIES.contains(&id) { LATENCIES[0] } else { id };
+    CHARTS.iter().position(|known| *known == id)
+}
 
 /// The ones that are there only where clients have rules of their own.
 pub(crate) const STORM_CHARTS: [&str; 2] = ["attempts_over_time", "attempts_over_time_log"];
@@ -246,6 +255,10 @@ pub(crate) struct Look {
     pub reduced_motion: RwSignal<bool>,
     /// What the policy compared is shown on every card.
     pub scores: RwSignal<bool>,
+    /// Which figure of a latency charts follow.
+    pub statistic: RwSignal<Statistic>,
+    /// Which of [`LATENCIES`] is shown.
+    pub latency: RwSignal<usize>,
 }
 
 /// Which scheme the visitor wants.
@@ -314,6 +327,8 @@ impl App {
                 system_dark: RwSignal::new(false),
                 reduced_motion: RwSignal::new(false),
                 scores: RwSignal::new(false),
+                statistic: RwSignal::new(Statistic::P50),
+                latency: RwSignal::new(0),
             },
             cold: Cold::new(),
             foresight: Foresight::new(),

@@ -9,6 +9,7 @@ mod curve;
 mod devices;
 mod embed;
 mod export;
+mod files;
 mod foresight;
 mod header;
 mod icons;
@@ -16,6 +17,7 @@ mod learn;
 mod legend;
 mod named;
 mod param;
+mod pick;
 mod playbar;
 mod policies;
 mod predict;
@@ -26,6 +28,8 @@ mod status;
 mod story;
 mod study;
 mod tenants;
+mod terminal;
+mod terms;
 mod traffic;
 mod why;
 mod write;
@@ -34,12 +38,13 @@ pub(crate) use results::Sort;
 
 use crate::link::Host;
 use crate::state::{App, Phase};
-use crate::{address, cold as cold_start, control, env, keys, look, playback, text};
+use crate::{address, cold as cold_start, control, env, format, keys, look, playback, text};
 use leptos::prelude::*;
 
 /// The page.
 #[component]
 pub(crate) fn Page() -> impl IntoView {
+    format::write_with(env::marks());
     let app = App::new();
     provide_context(app);
     look::watch(app);
@@ -47,6 +52,8 @@ pub(crate) fn Page() -> impl IntoView {
     playback::watch(app);
     address::watch(app);
     cold_start::watch(app);
+    // Before the other keys: what explains itself is closed first.
+    let note = view! { <terms::Note /> };
     keys::watch(app);
     app.run.phase.set(Phase::Loading);
     control::open(app, Host::Cpu);
@@ -76,8 +83,10 @@ pub(crate) fn Page() -> impl IntoView {
             <study::Study />
             <devices::Devices />
             <embed::Embed />
+            <terms::Glossary />
         </main>
         <header::Footer />
         <story::StoryPanel />
+        {note}
     }
 }

@@ -103,7 +103,13 @@ fn what_follows_a_run_waits_until_the_run_can_spare_the_time() {
     let latest = || ToWorker::Frame { run: 1, policy: 0, t_s: LATEST_S };
     let chart = || ToWorker::Chart {
         run: 1,
-        chart: ChartRequest { id: "outstanding_over_time".into(), width: 400, height: 200, dark: false, range: None },
+        chart: ChartRequest {
+            id: "outstanding_over_time".into(),
+            width: 400,
+            height: 200,
+            dark: false,
+            ..ChartRequest::default()
+        },
     };
     let mut desk = priced();
     let long = patch::set(&preset("multi-tenant"), "workload.requests", "20000").unwrap();
@@ -183,7 +189,8 @@ fn a_cancelled_run_reports_what_it_has() {
     assert!(first.finished < 5000);
     assert!(!desk.busy());
     assert!(tell(&mut desk, ToWorker::Cancel { run: 1 }).is_empty(), "W2: a run ends once");
-    let chart = ChartRequest { id: "ttft_over_time".into(), width: 600, height: 260, dark: false, range: None };
+    let chart =
+        ChartRequest { id: "ttft_over_time".into(), width: 600, height: 260, dark: false, ..ChartRequest::default() };
     let drawn = tell(&mut desk, ToWorker::Chart { run: 1, chart });
     assert!(matches!(&drawn[..], [FromWorker::Chart { .. }]), "a partial run has charts");
 }

@@ -84,7 +84,7 @@ pub fn draw(request: &KneeChartRequest, report: &KneeReport) -> Result<Chart, Sp
         empty: "No rate tried yet.",
     };
     let (width, height, dark) = (request.width, request.height, request.dark);
-    let size = ChartRequest { id: id.into(), width, height, dark, range: None };
+    let size = ChartRequest { id: id.into(), width, height, dark, ..ChartRequest::default() };
     Ok(Chart { findings: findings(report), ..plot::render(&size, &picture) })
 }
 

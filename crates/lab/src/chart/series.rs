@@ -3,12 +3,8 @@
 use super::axis::Unit;
 use super::{Direction, Form, Picture, Stroke};
 use super::{ScalingLane, StormLane};
-use crate::stats::quantile;
 use crate::words::{self, duration, percent};
 use servelab_spec::experiment::SloSpec;
-
-/// Requests over which the running median looks back: enough to be steady, few enough to show a burst.
-const WINDOW: usize = 25;
 
 /// One policy's run as charts need it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -17,6 +13,10 @@ pub struct Lane {
     pub label: String,
     /// Arrival and time to first token of every request that got one, seconds, ascending by arrival.
     pub ttft: Vec<(f64, f64)>,
+    /// Arrival and time to the last token of every request that was answered, seconds, ascending by arrival.
+    pub e2e: Vec<(f64, f64)>,
+    /// Arrival and time until it first entered a batch of every request that did, seconds, ascending by arrival.
+    pub wait: Vec<(f64, f64)>,
     /// Arrival of every request seen so far, and when it ended if it did, seconds.
     pub spans: Vec<(f64, Option<f64>)>,
     /// Arrival, prompt tokens and those of them that were cached, of every request that was admitted, ascending by arrival.
@@ -25,40 +25,6 @@ pub struct Lane {
     pub scaling: Option<ScalingLane>,
     /// What clients sent, where they have rules of their own.
     pub storm: Option<StormLane>,
-}
-
-pub(super) fn ttft_over_time(lanes: &[Lane], slo: &SloSpec) -> Picture {
-    let mut strokes = Vec::new();
-    for (lane, run) in lanes.iter().enumerate() {
-        let label = format!("{}, single requests", run.label);
-        strokes.push(Stroke { lane, label, form: Form::Dots, points: run.ttft.clone() });
-    }
-    for (lane, run) in lanes.iter().enumerate() {
-        strokes.push(Stroke { lane, label: run.label.clone(), form: Form::Line, points: running_median(&run.ttft) });
-    }
-    let medians = summary(lanes, |run| {
-        let sorted = sorted_ttft(run);
-        (!sorted.is_empty()).then(|| quantile(&sorted, 0.5))
-    });
-    let title = compare(&medians, "Half of all first tokens come within", duration);
-    let largest = lanes.iter().flat_map(|run| &run.ttft).fold(0.0f64, |max, point| max.max(point.1));
-    Picture {
-        summary: sentence(&medians, "Median time to first token", duration),
-        title,
-        x_name: "arrival".into(),
-        x_unit: Unit::Seconds,
-        y_name: "time to first token".into(),
-        y_unit: Unit::of_duration(largest),
-        y_at_least: 0.0,
-        y_at_most: f64::INFINITY,
-        y_log: false,
-        marks: vec![],
-        extent: None,
-        ribbons: vec![],
-        strokes,
-        limit: Some((Direction::Horizontal, slo.ttft_s, format!("limit {}", duration(slo.ttft_s)))),
-        empty: "No first token yet.",
-    }
 }
 
 pub(super) fn ttft_cdf(lanes: &[Lane], slo: &SloSpec) -> Picture {
@@ -174,7 +140,7 @@ pub(super) fn reuse_over_time(lanes: &[Lane]) -> Picture {
 }
 
 /// Requests over which the running reuse looks back: twice as many as a median does, since shares of few prompts jump.
-const REUSE_WINDOW: usize = 2 * WINDOW;
+const REUSE_WINDOW: usize = 50;
 
 fn sums(hits: &[(f64, u32, u32)]) -> (u64, u64) {
     hits.iter().fold((0, 0), |(prompt, cached), hit| (prompt + u64::from(hit.1), cached + u64::from(hit.2)))
@@ -191,21 +157,6 @@ fn running_reuse(hits: &[(f64, u32, u32)]) -> Vec<(f64, f64)> {
         (at, cached as f64 / prompt.max(1) as f64)
     });
     each.collect()
-}
-
-/// Median of the last [`WINDOW`] values at each point.
-fn running_median(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
-    let mut window: Vec<f64> = Vec::with_capacity(WINDOW + 1);
-    let mut out = Vec::with_capacity(points.len());
-    for (index, &(x, y)) in points.iter().enumerate() {
-        if index >= WINDOW {
-            let old = points[index - WINDOW].1;
-            window.remove(window.partition_point(|&value| value < old));
-        }
-        window.insert(window.partition_point(|&value| value < y), y);
-        out.push((x, quantile(&window, 0.5)));
-    }
-    out
 }
 
 /// How many have arrived and not ended, at every instant at which that changes.
@@ -240,12 +191,12 @@ fn sorted_ttft(run: &Lane) -> Vec<f64> {
 }
 
 /// Label and figure of every lane that has one. Smaller is better.
-fn summary(lanes: &[Lane], figure: impl Fn(&Lane) -> Option<f64>) -> Vec<(String, f64)> {
+pub(super) fn summary(lanes: &[Lane], figure: impl Fn(&Lane) -> Option<f64>) -> Vec<(String, f64)> {
     lanes.iter().filter_map(|run| figure(run).map(|value| (run.label.clone(), value))).collect()
 }
 
 /// The finding: the best figure against the worst.
-fn compare(figures: &[(String, f64)], intro: &str, say: impl Fn(f64) -> String) -> String {
+pub(super) fn compare(figures: &[(String, f64)], intro: &str, say: impl Fn(f64) -> String) -> String {
     let best = figures.iter().min_by(|a, b| a.1.total_cmp(&b.1));
     let worst = figures.iter().max_by(|a, b| a.1.total_cmp(&b.1));
     match (best, worst) {
@@ -259,7 +210,7 @@ fn compare(figures: &[(String, f64)], intro: &str, say: impl Fn(f64) -> String) 
 }
 
 /// All figures in one sentence, for a screen reader.
-fn sentence(figures: &[(String, f64)], what: &str, say: impl Fn(f64) -> String) -> String {
+pub(super) fn sentence(figures: &[(String, f64)], what: &str, say: impl Fn(f64) -> String) -> String {
     if figures.is_empty() {
         return "Nothing to show yet.".into();
     }

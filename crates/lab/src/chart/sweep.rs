@@ -160,7 +160,7 @@ fn lines(request: &SweepChartRequest, report: &SweepReport, axis: &Axis) -> Char
         width: request.width,
         height: request.height,
         dark: request.dark,
-        range: None,
+        ..ChartRequest::default()
     };
     plot::render(&size, &picture)
 }

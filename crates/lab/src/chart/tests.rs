@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use servelab_engine::random::Stream;
 
 fn request(id: &str) -> ChartRequest {
-    ChartRequest { id: id.into(), width: 640, height: 320, dark: false, range: None }
+    ChartRequest { id: id.into(), width: 640, height: 320, dark: false, ..ChartRequest::default() }
 }
 
 fn lane(label: &str, values: &[(f64, f64)]) -> Lane {
@@ -21,7 +21,10 @@ fn lane(label: &str, values: &[(f64, f64)]) -> Lane {
     let hits = values.iter().map(|&(at, _)| (at, 100, 30)).collect();
     let (attempts, arrivals) = (vec![1.0, 5.0, 2.0], vec![1.0, 3.0, 2.0]);
     let storm = StormLane { bin_s: 1.0, attempts, arrivals, peak_per_s: 9.0, capacity: 2.0, until_s: 3.0 };
-    Lane { label: label.into(), ttft: values.to_vec(), spans, hits, scaling: Some(scaling), storm: Some(storm) }
+    let e2e = values.iter().map(|&(at, ttft)| (at, ttft + 0.5)).collect();
+    let wait = values.iter().map(|&(at, ttft)| (at, ttft / 2.0)).collect();
+    let (scaling, storm) = (Some(scaling), Some(storm));
+    Lane { label: label.into(), ttft: values.to_vec(), e2e, wait, spans, hits, scaling, storm }
 }
 
 fn two() -> Vec<Lane> {

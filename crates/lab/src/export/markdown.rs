@@ -2,6 +2,7 @@
 
 use crate::words;
 use servelab_spec::report::{Quantiles, Report, Reuse};
+use servelab_spec::table::Table;
 
 /// Stands for a figure that nothing was there to give.
 const NONE: &str = "–";
@@ -80,7 +81,7 @@ pub fn tables(report: &Report) -> String {
     }
     let mut out = format!("{}, seed {}\n\n", report.spec.preset, report.spec.seed);
     for table in [policies, tenants, replicas] {
-        out.push_str(&table.text);
+        out.push_str(&table.to_markdown());
         out.push('\n');
     }
     for finding in &report.findings {
@@ -95,29 +96,4 @@ fn time(of: &Quantiles, value: f64) -> String {
 
 fn share(reuse: &Reuse) -> String {
     if reuse.prompt_tokens == 0 { NONE.into() } else { format!("{:.1} %", 100.0 * reuse.ratio) }
-}
-
-/// A pipe table; its first column is aligned to the left, the others to the right.
-struct Table {
-    text: String,
-}
-
-impl Table {
-    fn new(head: &[&str]) -> Self {
-        let mut table = Table { text: String::new() };
-        table.row(head.iter().map(|cell| (*cell).to_owned()).collect());
-        let rule = head.iter().enumerate().map(|(at, _)| if at == 0 { "---|" } else { "---:|" });
-        table.text.push('|');
-        table.text.extend(rule);
-        table.text.push('\n');
-        table
-    }
-
-    fn row(&mut self, cells: Vec<String>) {
-        self.text.push('|');
-        for cell in cells {
-            self.text.push_str(&format!(" {} |", cell.replace('|', "\\|").replace('\n', " ")));
-        }
-        self.text.push('\n');
-    }
 }

@@ -2,7 +2,8 @@
 //! is the spec's, or of the report's facts about workload and cost.
 
 use crate::{catalog, presets};
-use servelab_spec::experiment::{ExecutionMode, Spec, WorkloadSpec};
+use servelab_spec::command;
+use servelab_spec::experiment::{ExecutionMode, Spec};
 use servelab_spec::patch;
 use servelab_spec::report::Report;
 
@@ -44,9 +45,7 @@ pub fn paragraph(report: &Report) -> String {
         said.push(format!("Other settings that differ from the defaults: {more}."));
     }
     let base = presets::find(&spec.preset).map(|preset| preset.spec).unwrap_or_default();
-    let trace = if matches!(spec.workload, WorkloadSpec::Trace(_)) { " --trace FILE" } else { "" };
-    // An address has no quotation marks: they are escaped.
-    said.push(format!("To repeat it: servelab run '#{}'{trace}", patch::encode(spec, &base)));
+    said.push(format!("To repeat it: {}", command::run(spec, &base)));
     said.join(" ") + "\n"
 }
 

@@ -13,6 +13,8 @@ use servelab_spec::validate::SpecError;
 #[derive(Clone, Copy)]
 struct Needs {
     ttft: bool,
+    e2e: bool,
+    wait: bool,
     hits: bool,
     spans: bool,
     /// Counts by time, of scaling and of clients.
@@ -20,12 +22,14 @@ struct Needs {
 }
 
 impl Needs {
-    const ALL: Needs = Needs { ttft: true, hits: true, spans: true, totals: true };
+    const ALL: Needs = Needs { ttft: true, e2e: true, wait: true, hits: true, spans: true, totals: true };
 
     fn of(chart: &str) -> Self {
-        let none = Needs { ttft: false, hits: false, spans: false, totals: false };
+        let none = Needs { ttft: false, e2e: false, wait: false, hits: false, spans: false, totals: false };
         match chart {
             "ttft_over_time" => Needs { ttft: true, ..none },
+            "e2e_over_time" => Needs { e2e: true, ..none },
+            "wait_over_time" => Needs { wait: true, ..none },
             // Who is never answered counts.
             "ttft_cdf" => Needs { ttft: true, spans: true, ..none },
             "outstanding_over_time" => Needs { spans: true, ..none },
@@ -60,16 +64,17 @@ impl Session {
                     chart::Lane { label: catalog::contender_label(&self.spec, contender), ..chart::Lane::default() };
                 // The workload of a closed loop does not know when requests came; who is under way is known when it ends.
                 let paced = report::paced(&self.spec);
-                if needs.ttft && paced {
-                    let first = |record: &RequestRecord| Some((record.arrival.as_secs(), record.ttft()?.as_secs()));
-                    lane.ttft = run.records.iter().filter_map(first).collect();
-                    lane.ttft.sort_by(|a, b| a.0.total_cmp(&b.0));
-                } else if needs.ttft {
-                    let known = run.records.iter().filter_map(|record| Some((record.index, record.ttft()?.as_secs())));
-                    let mut ttft: Vec<(u32, f64)> = known.collect();
-                    ttft.sort_unstable_by_key(|(index, _)| *index);
-                    let arrival = |index: u32| stage.arrivals[index as usize].as_secs();
-                    lane.ttft = ttft.into_iter().map(|(index, ttft)| (arrival(index), ttft)).collect();
+                let latency = |of: fn(&RequestRecord) -> Option<Nanos>| {
+                    if paced { paced_points(run, of) } else { points(stage, run, of) }
+                };
+                if needs.ttft {
+                    lane.ttft = latency(RequestRecord::ttft);
+                }
+                if needs.e2e {
+                    lane.e2e = latency(|of| (of.outcome == Outcome::Finished).then(|| of.end.since(of.arrival)));
+                }
+                if needs.wait {
+                    lane.wait = latency(|of| of.admitted.filter(|_| !of.outside).map(|at| at.since(of.arrival)));
                 }
                 if needs.hits {
                     let admitted = run.records.iter().filter(|record| record.admitted.is_some() && !record.outside);
@@ -139,4 +144,21 @@ impl Session {
             until_s: run.fleet.now().as_secs(),
         }
     }
+}
+
+/// Arrival and a latency of every record that has one, by arrival, where only records know when requests came.
+fn paced_points(run: &Run, latency: fn(&RequestRecord) -> Option<Nanos>) -> Vec<(f64, f64)> {
+    let known = run.records.iter().filter_map(|record| Some((record.arrival.as_secs(), latency(record)?.as_secs())));
+    let mut points: Vec<(f64, f64)> = known.collect();
+    points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    points
+}
+
+/// The same where the workload knows.
+fn points(stage: &Stage, run: &Run, latency: fn(&RequestRecord) -> Option<Nanos>) -> Vec<(f64, f64)> {
+    let known = run.records.iter().filter_map(|record| Some((record.index, latency(record)?.as_secs())));
+    let mut points: Vec<(u32, f64)> = known.collect();
+    points.sort_unstable_by_key(|(index, _)| *index);
+    let arrival = |index: u32| stage.arrivals[index as usize].as_secs();
+    points.into_iter().map(|(index, latency)| (arrival(index), latency)).collect()
 }

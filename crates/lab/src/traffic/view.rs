@@ -49,7 +49,7 @@ pub fn pictures(trace: &Trace, traffic: &Traffic, look: Look) -> Result<Vec<Char
     let Look { width, height, dark } = look;
     let shares = traffic.sharing.as_ref().is_some_and(|sharing| !sharing.inferred);
     let shown = CHARTS.iter().filter(|(id, _)| *id != "traffic_cache" || shares);
-    let request = |id: &str| ChartRequest { id: id.into(), width, height, dark, range: None };
+    let request = |id: &str| ChartRequest { id: id.into(), width, height, dark, ..ChartRequest::default() };
     shown.map(|(id, _)| charts::draw(&request(id), trace, traffic)).collect()
 }
 

@@ -37,8 +37,48 @@ pub struct ExportFile {
     pub text: String,
 }
 
+/// Which figure of a latency is drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Statistic {
+    /// The mean.
+    Mean,
+    /// The median.
+    #[default]
+    P50,
+    /// The 95th percentile.
+    P95,
+    /// The 99th percentile.
+    P99,
+}
+
+impl Statistic {
+    /// All, from the mildest to the hardest.
+    pub const ALL: [Statistic; 4] = [Statistic::Mean, Statistic::P50, Statistic::P95, Statistic::P99];
+
+    /// Its name, in files, on the command line and on the page.
+    pub fn name(self) -> &'static str {
+        match self {
+            Statistic::Mean => "mean",
+            Statistic::P50 => "p50",
+            Statistic::P95 => "p95",
+            Statistic::P99 => "p99",
+        }
+    }
+
+    /// The share of requests that it is an upper bound of; the mean is no such thing.
+    pub fn share(self) -> Option<f64> {
+        match self {
+            Statistic::Mean => None,
+            Statistic::P50 => Some(0.5),
+            Statistic::P95 => Some(0.95),
+            Statistic::P99 => Some(0.99),
+        }
+    }
+}
+
 /// What to draw.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ChartRequest {
     /// Chart id of the catalog of charts: `ttft_over_time`, `ttft_cdf`, `outstanding_over_time`.
     pub id: String,
@@ -50,6 +90,9 @@ pub struct ChartRequest {
     pub dark: bool,
     /// Part of the x axis, in its unit; the whole when absent.
     pub range: Option<(f64, f64)>,
+    /// Of a latency over time: which figure of the latest requests its lines follow.
+    #[serde(default)]
+    pub statistic: Statistic,
 }
 
 /// What to draw of a sweep: over one axis a line for each policy, over two a map of one policy or of the difference of two.

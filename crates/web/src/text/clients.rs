@@ -16,23 +16,15 @@ pub(crate) const CLIENTS_RESULTS: &str = "Clients and what they cost";
 pub(crate) const COL_CLIENTS: &str = "Clients";
 pub(crate) const COL_AMPLIFICATION: &str = "Attempts a request";
 pub(crate) const COL_PEAK_LOAD: &str = "Peak load";
-pub(crate) const DEF_PEAK_LOAD: &str = "Most attempts in a second, as a multiple of what the fleet can serve";
 pub(crate) const COL_SERVED: &str = "All served";
-pub(crate) const DEF_SERVED: &str = "When the last request was answered";
 pub(crate) const COL_GAVE_UP: &str = "Given up";
 pub(crate) const COL_WAITING: &str = "Still waiting";
-pub(crate) const DEF_WAITING: &str = "Requests whose clients still wait where the run ends";
 pub(crate) const COL_USEFUL: &str = "Useful";
-pub(crate) const DEF_USEFUL: &str = "Share of capacity that went into answers somebody waited for";
 pub(crate) const COL_WASTE: &str = "Wasted";
-pub(crate) const DEF_WASTE: &str = "Share of capacity that went into attempts nobody waited for, or that were lost";
 pub(crate) const COL_REFUSING: &str = "Refusing";
-pub(crate) const DEF_REFUSING: &str = "Share of capacity that went into turning attempts away";
 pub(crate) const COL_IDLE: &str = "Idle";
 pub(crate) const COL_DOWN: &str = "Down";
-pub(crate) const DEF_DOWN: &str = "Share of capacity lost while replicas were down or stood still";
 pub(crate) const COL_TIMED_OUT: &str = "Timed out";
-pub(crate) const DEF_TIMED_OUT: &str = "Attempts that took too long for their clients";
 
 pub(crate) fn peak_load(of: &ClientsReport) -> String {
     format!("{} ×", number(of.peak))

@@ -14,5 +14,13 @@ texts! {
     EXPORT_PERFETTO_NOTE = "For ui.perfetto.dev or Chrome: steps, slots, requests as flows";
     EXPORT_PROMETHEUS = "Metrics";
     EXPORT_PROMETHEUS_NOTE = "As Prometheus reads them, under vLLM's names";
+    TERMINAL = "Open in CLI";
+    TERMINAL_TITLE = "The command that gives the same bytes on a terminal";
+    TERMINAL_REGION = "The same run on a terminal";
+    TERMINAL_SAME = "On any machine it gives the same bytes as JSON under \u{201c}Save as\u{201d}.";
+    TERMINAL_LIVE = "With the program built with its feature tinygpt. Times are the device's own there as here, so they differ; what is computed does not.";
+    TERMINAL_TRACE = "FILE is the file of recorded requests that this experiment replays; with it, it gives the same bytes as JSON under \u{201c}Save as\u{201d}.";
+    TERMINAL_COPY = "Copy the command";
+    SAVE_TABLE = "Save table";
     METHODS_COPY = "Copy the paragraph";
 }

@@ -11,13 +11,11 @@ pub(crate) const COL_LAYER: &str = "By";
 pub(crate) const COL_CAUSE: &str = "Because";
 pub(crate) const COL_STATUS: &str = "Status";
 pub(crate) const COL_TURNED_AWAY: &str = "Attempts";
-pub(crate) const DEF_TURNED_AWAY: &str = "A request that was tried again counts each time";
 pub(crate) const CLASS_RESULTS: &str = "Priority classes";
 pub(crate) const COL_CLASS: &str = "Class";
 pub(crate) const COL_CLASS_REFUSED: &str = "Refused";
 pub(crate) const COL_CLASS_TTFT: &str = "TTFT p95";
 pub(crate) const COL_CLASS_HELD: &str = "Held p95";
-pub(crate) const DEF_CLASS_HELD: &str = "Time at the gateway, all attempts of a request together";
 pub(crate) const COL_CLASS_GOOD: &str = "Good";
 
 /// So many of so many.

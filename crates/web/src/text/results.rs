@@ -6,6 +6,9 @@ use servelab_spec::experiment::SloSpec;
 use servelab_spec::protocol::DeviceReport;
 use servelab_spec::report::{PairedTtft, Prediction, RequestCounts};
 
+/// Latencies over time: to the first token, to the last, and until the first step.
+pub(crate) const LATENCIES: [&str; 3] = ["TTFT", "E2E", "wait"];
+
 /// A button that offers a policy as its project's configuration.
 pub(crate) fn configuration_title(label: &str, project: &str) -> String {
     format!("{label} as {project} names its settings. Illustrative: check it against your version.")

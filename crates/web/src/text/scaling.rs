@@ -22,17 +22,12 @@ pub(crate) const CURVE_UNREADABLE: &str = "The file could not be read as text.";
 pub(crate) const SCALING_RESULTS: &str = "Replicas and what they cost";
 pub(crate) const COL_CONTROLLER: &str = "Who decided";
 pub(crate) const COL_LATE: &str = "Users late";
-pub(crate) const DEF_LATE: &str =
-    "Time in which some request that arrived missed the TTFT limit, was refused or was lost";
 pub(crate) const COL_REPLICA_HOURS: &str = "Replicas";
 pub(crate) const COL_NODE_HOURS: &str = "Nodes";
-pub(crate) const DEF_NODE_HOURS: &str = "Node hours paid for: a node outlives its replica";
 pub(crate) const COL_PEAK: &str = "Most ready";
 pub(crate) const COL_WASTED: &str = "Given up / started";
-pub(crate) const DEF_WASTED: &str = "Replicas that went before they were ready, of those that were started";
 pub(crate) const COL_RESTARTS: &str = "Killed by probes";
 pub(crate) const COL_CACHE_LOST: &str = "Cache lost";
-pub(crate) const DEF_CACHE_LOST: &str = "Cached tokens thrown away with replicas that went";
 pub(crate) const COL_LOST: &str = "Requests lost";
 pub(crate) const DELAYS: &str = "Where did the delay go?";
 

@@ -16,6 +16,7 @@ texts! {
     TRAFFIC_CANCEL = "Stop reading";
     TRAFFIC_COMPARE = "Compare routers on it";
     TRAFFIC_GENERATE = "Use a generator with its figures";
+    TRAFFIC_FACTS = "What the file holds";
     TRAFFIC_REMARKS = "What reading met";
 }
 

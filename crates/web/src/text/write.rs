@@ -48,7 +48,7 @@ pub(crate) const WRITE_SHARED: [(&str, &str); 3] = [
 
 /// Bytes that have come.
 pub(crate) fn writer_loading(received: f64, total: Option<f64>) -> String {
-    let mb = |bytes: f64| format!("{:.1}", bytes / 1e6);
+    let mb = |bytes: f64| crate::format::fixed(bytes / 1e6, 1);
     match total {
         Some(total) => format!("Loading the model: {} of {} MB", mb(received), mb(total)),
         None => format!("Loading the model: {} MB", mb(received)),

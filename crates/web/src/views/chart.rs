@@ -4,12 +4,15 @@
 pub(super) mod files;
 mod read;
 
+use super::pick::{Pick, statistics};
+use super::terms::prose;
 use crate::stage::watch_width;
-use crate::state::{App, CHARTS};
+use crate::state::{App, CHARTS, LATENCIES};
+use crate::views::files::TableBox;
 use crate::{control, env, format, text};
 use leptos::html;
 use leptos::prelude::*;
-use servelab_spec::protocol::{Chart, ChartRequest};
+use servelab_spec::protocol::{Chart, ChartRequest, Statistic};
 use std::sync::Arc;
 use wasm_bindgen::JsCast;
 use web_sys::{HtmlElement, KeyboardEvent, PointerEvent};
@@ -71,21 +74,33 @@ pub(super) fn ChartView(at: usize) -> impl IntoView {
                 {move || chart.with(|chart| chart.as_ref().map(|chart| view! { <Overlay app=app reading=reading area=chart.area x=chart.x /> }))}
             </div>
             <p class="read-out num" data-testid=format!("read-{id}")>
-                {move || said.get().unwrap_or_else(|| summary.get())}
+                {move || said.get().map_or_else(|| prose(&summary.get()), IntoAny::into_any)}
             </p>
             <div class="chart-foot">
+                {(id == LATENCIES[0]).then(|| latency_tools(app))}
                 <div class="chart-tools" role="group" aria-label=text::ZOOM>
                     <button type="button" class="quiet small" title=text::ZOOM_IN aria-label=text::ZOOM_IN on:click=move |_| zoom(reading, 0.5)>"+"</button>
                     <button type="button" class="quiet small" title=text::ZOOM_OUT aria-label=text::ZOOM_OUT on:click=move |_| zoom(reading, 2.0)>"−"</button>
                     <button type="button" class="quiet small" on:click=move |_| reading.range.set(None) disabled=move || reading.range.get().is_none()>{text::ZOOM_RESET}</button>
                 </div>
-            <details class="chart-more">
-                <summary>{text::CHART_MORE}</summary>
-                {move || chart.get().map(|chart| files::buttons(&chart))}
-                {move || chart.get().map(|chart| table(&chart))}
-            </details>
+            {behind(chart.into())}
             </div>
         </figure>
+    }
+}
+
+/// The chart to ask for in the place of the chart `id`.
+fn asked_for(app: App, id: &'static str) -> &'static str {
+    if id == LATENCIES[0] { LATENCIES[app.look.latency.get_untracked().min(LATENCIES.len() - 1)] } else { id }
+}
+
+/// Which latency, and which figure of it.
+fn latency_tools(app: App) -> impl IntoView {
+    let look = app.look;
+    let figure = move || Statistic::ALL.iter().position(|of| *of == look.statistic.get()).unwrap_or(0);
+    view! {
+        <Pick label=text::LATENCY options=text::LATENCIES.to_vec() chosen=look.latency choose=move |at| look.latency.set(at) testid="latency" />
+        <Pick label=text::STATISTIC options=statistics() chosen=Signal::derive(figure) choose=move |at: usize| look.statistic.set(Statistic::ALL[at]) testid="statistic" />
     }
 }
 
@@ -101,10 +116,15 @@ fn ask(app: App, id: &'static str, reading: Reading, figure: NodeRef<html::Figur
     Effect::new(move |_| {
         resized.track();
         let (dark, range, reported) = (app.look.dark(), reading.range.get(), app.run.reported.get());
+        if id == LATENCIES[0] {
+            app.look.latency.track();
+            app.look.statistic.track();
+        }
         let Some(figure) = figure.get() else { return };
         let width = figure.client_width().unsigned_abs().max(NARROWEST);
         if reported == app.run.number.get_untracked() {
-            control::draw(app, ChartRequest { id: id.into(), width, height: HEIGHT, dark, range });
+            let (id, statistic) = (asked_for(app, id), app.look.statistic.get_untracked());
+            control::draw(app, ChartRequest { id: id.into(), width, height: HEIGHT, dark, range, statistic });
         }
     });
     follow(app, id, reading, figure);
@@ -128,7 +148,7 @@ fn follow(app: App, id: &'static str, reading: Reading, figure: NodeRef<html::Fi
             awaited.set_value((run, now));
             let width = figure.client_width().unsigned_abs().max(NARROWEST);
             let dark = app.look.dark();
-            control::draw(app, ChartRequest { id: id.into(), width, height: HEIGHT, dark, range: None });
+            control::draw(app, ChartRequest { id: id.into(), width, height: HEIGHT, dark, ..ChartRequest::default() });
         }
     });
 }
@@ -220,6 +240,18 @@ fn zoom(reading: Reading, factor: f64) {
     reading.range.set(Some((centre - share * width, centre + (1.0 - share) * width)));
 }
 
+/// What lies behind a picture: its files, and its numbers as a table.
+pub(super) fn behind(chart: Signal<Option<Arc<Chart>>>) -> AnyView {
+    view! {
+        <details class="chart-more">
+            <summary>{text::CHART_MORE}</summary>
+            {move || chart.get().map(|chart| files::buttons(&chart))}
+            {move || chart.get().map(|chart| table(&chart))}
+        </details>
+    }
+    .into_any()
+}
+
 /// The numbers behind the picture.
 fn table(chart: &Chart) -> impl IntoView + use<> {
     let total: usize = chart.series.iter().map(|series| series.x.len()).sum();
@@ -232,13 +264,14 @@ fn table(chart: &Chart) -> impl IntoView + use<> {
             view! { <tr><th scope="row">{label}</th><td class="num">{format::number(x)}</td><td class="num">{format::number(y)}</td></tr> }
         })
         .collect_view();
+    let (x_label, y_label) = (chart.x_label.clone(), chart.y_label.clone());
     view! {
-        <div class="table-box chart-table" role="region" tabindex="0" aria-label=text::CHART_NUMBERS>
+        <TableBox label=text::CHART_NUMBERS name="chart-numbers" class="chart-table">
             <table class="table">
-                <thead><tr><th scope="col">{text::SERIES}</th><th scope="col">{chart.x_label.clone()}</th><th scope="col">{chart.y_label.clone()}</th></tr></thead>
+                <thead><tr><th scope="col">{text::SERIES}</th><th scope="col">{x_label}</th><th scope="col">{y_label}</th></tr></thead>
                 <tbody>{rows}</tbody>
             </table>
-        </div>
+        </TableBox>
         {(total > MOST_ROWS).then(|| view! { <p class="muted">{text::first_rows(MOST_ROWS, total)}</p> })}
     }
 }

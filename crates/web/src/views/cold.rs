@@ -4,6 +4,7 @@ mod floors;
 mod timeline;
 
 use crate::state::App;
+use crate::views::terms::prose;
 use crate::{address, env, text};
 use leptos::prelude::*;
 use servelab_spec::coldstart::{ColdStart, Saving};
@@ -30,7 +31,7 @@ pub(super) fn Cold() -> impl IntoView {
             on:toggle=move |event| cold.open.set(event_target_open(&event))
         >
             <summary><h2>{text::COLD}</h2></summary>
-            <p class="muted results-note">{text::COLD_NOTE}</p>
+            <p class="muted results-note">{prose(text::COLD_NOTE)}</p>
             <Asked />
             {move || cold.error.get().map(|error| view! { <p class="param-error" role="alert" data-testid="cold-error">{error}</p> })}
             {move || match cold.answer.get() {

@@ -5,6 +5,7 @@ use super::curve::CurveField;
 use super::named::{Named, NamedList};
 use super::param::Param;
 use super::policies::Policies;
+use super::terms::prose;
 use crate::state::App;
 use crate::{address, env, settings, text};
 use leptos::prelude::*;
@@ -80,7 +81,7 @@ fn Group(
     view! {
         <details class="group" prop:open=open>
             <summary>{title}</summary>
-            {note.map(|note| view! { <p class="param-help muted">{note}</p> })}
+            {note.map(|note| view! { <p class="param-help muted">{prose(note)}</p> })}
             {move || infos.get().into_iter().map(|info| view! { <Setting info=info /> }).collect_view()}
             <Show when=move || !any.get() && app.catalog.with(Option::is_some)>
                 <p class="param-help muted">{text::NOTHING_TO_SET}</p>

@@ -3,6 +3,8 @@
 use crate::format::{duration, whole};
 use crate::link::Host;
 use crate::state::App;
+use crate::views::files::TableBox;
+use crate::views::terms::prose;
 use crate::{control, env, text};
 use leptos::prelude::*;
 use servelab_spec::protocol::DeviceReport;
@@ -22,7 +24,7 @@ pub(super) fn Devices() -> impl IntoView {
             <p>{move || used.get().unwrap_or_else(|| text::DEVICE_NONE.into())}</p>
             {move || verdict.get().map(|words| view! { <p data-testid="verdict"><strong>{words}</strong></p> })}
             <Show when=move || app.devices.with(|devices| !devices.is_empty())>
-                <div class="table-box" role="region" tabindex="0" aria-label=text::DEVICES_TABLE data-keys="">
+                <TableBox label=text::DEVICES_TABLE name="devices">
                     <table class="table">
                         <thead>
                             <tr>
@@ -35,7 +37,7 @@ pub(super) fn Devices() -> impl IntoView {
                         </thead>
                         <tbody>{move || app.devices.get().into_iter().map(row).collect_view()}</tbody>
                     </table>
-                </div>
+                </TableBox>
             </Show>
             <p class="exports">
                 <button type="button" disabled=move || measuring(Host::Bench) on:click=move |_| control::measure(app, Host::Bench)>
@@ -47,7 +49,7 @@ pub(super) fn Devices() -> impl IntoView {
                     </button>
                 </Show>
             </p>
-            <p class="muted results-note">{text::DEVICES_NOTE}</p>
+            <p class="muted results-note">{prose(text::DEVICES_NOTE)}</p>
         </section>
     }
 }

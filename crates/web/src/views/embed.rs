@@ -1,7 +1,9 @@
 //! The panel for authors: two lines of HTML that show this experiment on another page.
 
+use super::files::copy_button;
 use crate::state::App;
-use crate::{address, env, text};
+use crate::views::terms::prose;
+use crate::{address, text};
 use leptos::prelude::*;
 
 /// The panel, folded until somebody wants it.
@@ -11,17 +13,12 @@ pub(super) fn Embed() -> impl IntoView {
     // As a page without attributes has them: all but the settings.
     let shown = RwSignal::new(text::EMBED_PART.map(|(name, _)| name != "controls"));
     let settings = RwSignal::new(String::new());
-    let copied = RwSignal::new(false);
     let code = Memo::new(move |_| {
         app.draft.track();
         let names = text::EMBED_PART.iter().zip(shown.get()).filter(|(_, on)| *on).map(|((name, _), _)| *name);
         let show: Vec<&str> = names.collect();
         tag(&address::link(app), &show.join(" "), settings.get().trim())
     });
-    let copy = move |_| {
-        let code = code.get_untracked();
-        leptos::task::spawn_local(async move { copied.set(env::copy(&code).await) });
-    };
     let parts = (0..text::EMBED_PART.len())
         .map(|at| {
             let (name, label) = text::EMBED_PART[at];
@@ -41,7 +38,7 @@ pub(super) fn Embed() -> impl IntoView {
     view! {
         <details class="cold embed" data-testid="embed">
             <summary><h2>{text::EMBED}</h2></summary>
-            <p class="muted results-note">{text::EMBED_NOTE}</p>
+            <p class="muted results-note">{prose(text::EMBED_NOTE)}</p>
             <fieldset class="embed-parts">
                 <legend>{text::EMBED_PARTS}</legend>
                 {parts}
@@ -58,9 +55,7 @@ pub(super) fn Embed() -> impl IntoView {
             </label>
             <h3>{text::EMBED_CODE}</h3>
             <pre class="embed-code" tabindex="0" data-testid="embed-code">{move || code.get()}</pre>
-            <button type="button" data-testid="embed-copy" on:click=copy>
-                {move || if copied.get() { text::COPIED } else { text::EMBED_COPY }}
-            </button>
+            {copy_button("embed-copy", text::EMBED_COPY, move || code.get_untracked())}
         </details>
     }
 }

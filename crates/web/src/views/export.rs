@@ -1,5 +1,6 @@
 //! The answer to carry away: the report as it came, and what a worker makes of the run for other tools.
 
+use super::files::{Kind, copy_button, save};
 use crate::state::App;
 use crate::{control, env, text};
 use leptos::prelude::*;
@@ -7,7 +8,7 @@ use servelab_spec::Report;
 use servelab_spec::csv::report_csv;
 use servelab_spec::protocol::ExportKind;
 use servelab_spec::report::Configuration;
-use servelab_spec::wire;
+use servelab_spec::wire::to_pretty;
 use std::sync::Arc;
 
 /// What a worker makes: test id, name and a word on it.
@@ -24,7 +25,6 @@ pub(super) fn Export(report: Arc<Report>) -> impl IntoView {
     let app = App::here();
     let name = format!("servelab-{}-seed{}", report.spec.preset, report.spec.seed);
     let (json, csv) = (report.clone(), report.clone());
-    let (json_name, csv_name) = (format!("{name}.json"), format!("{name}.csv"));
     // A worker answers of the run it has: not of an earlier one whose report is still shown.
     let old = move || app.run.reported.get() != app.run.number.get();
     let made = move |at: usize| {
@@ -46,27 +46,11 @@ pub(super) fn Export(report: Arc<Report>) -> impl IntoView {
             <h3>{text::EXPORT_NUMBERS}</h3>
             <ul>
                 <li>
-                    <button
-                        type="button"
-                        data-testid="export-json"
-                        on:click=move |_| {
-                            if let Ok(text) = wire::to_pretty(&*json) {
-                                env::download(&json_name, "application/json", &text);
-                            }
-                        }
-                    >
-                        "JSON"
-                    </button>
+                    {save(Kind::Json, "export-json", &name, move || to_pretty(&*json).ok())}
                     <span class="muted">{text::EXPORT_JSON_NOTE}</span>
                 </li>
                 <li>
-                    <button
-                        type="button"
-                        data-testid="export-csv"
-                        on:click=move |_| env::download(&csv_name, "text/csv", &report_csv(&csv))
-                    >
-                        "CSV"
-                    </button>
+                    {save(Kind::Csv, "export-csv", &name, move || Some(report_csv(&csv)))}
                     <span class="muted">{text::EXPORT_CSV_NOTE}</span>
                 </li>
                 {made(0)}
@@ -83,17 +67,10 @@ pub(super) fn Export(report: Arc<Report>) -> impl IntoView {
 /// The methods paragraph, to be read and copied.
 #[component]
 fn Methods(said: String) -> impl IntoView {
-    let copied = RwSignal::new(false);
     let text = said.clone();
-    let copy = move |_| {
-        let text = text.clone();
-        leptos::task::spawn_local(async move { copied.set(env::copy(&text).await) });
-    };
     view! {
         <blockquote class="methods" tabindex="0" data-testid="methods">{said}</blockquote>
-        <button type="button" data-testid="methods-copy" on:click=copy>
-            {move || if copied.get() { text::COPIED } else { text::METHODS_COPY }}
-        </button>
+        {copy_button("methods-copy", text::METHODS_COPY, move || text.clone())}
     }
 }
 

@@ -1,8 +1,10 @@
 //! The table of all signals: which of them saw the first late user coming, and how long before.
 
-use crate::format::duration;
+use crate::format::{duration, fixed};
 use crate::state::App;
 use crate::text;
+use crate::views::files::TableBox;
+use crate::views::terms::prose;
 use leptos::prelude::*;
 use servelab_spec::experiment::ExecutionMode;
 use servelab_spec::signals::{SignalRow, SignalVerdict, SignalsReport};
@@ -19,7 +21,7 @@ pub(super) fn Foresight() -> impl IntoView {
             view! {
                 <details class="cold" data-testid="foresight">
                     <summary><h2>{text::FORESIGHT}</h2></summary>
-                    <p class="muted results-note">{text::FORESIGHT_NOTE}</p>
+                    <p class="muted results-note">{prose(text::FORESIGHT_NOTE)}</p>
                     <div class="cold-asked">
                         <button
                             type="button"
@@ -45,12 +47,12 @@ fn Answer(report: Arc<SignalsReport>) -> impl IntoView {
     let said = report.sentences.join(" ");
     view! {
         <p role="status" data-testid="foresight-said">{said}</p>
-        <div class="table-box" role="region" tabindex="0" aria-label=text::FORESIGHT data-keys="">
+        <TableBox label=text::FORESIGHT name="signals">
             <table class="table worded" data-testid="foresight-table">
                 <thead><tr>{heads}</tr></thead>
                 <tbody>{rows}</tbody>
             </table>
-        </div>
+        </TableBox>
     }
 }
 
@@ -86,7 +88,7 @@ fn row(row: &SignalRow) -> impl IntoView + use<> {
 fn figure(row: &SignalRow, value: f64) -> String {
     match row.unit.as_str() {
         "s" => duration(value),
-        unit if value.abs() < 10.0 => format!("{value:.2}{unit}"),
+        unit if value.abs() < 10.0 => format!("{}{unit}", fixed(value, 2)),
         unit => format!("{value:.0}{unit}"),
     }
 }

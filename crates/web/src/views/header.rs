@@ -1,6 +1,7 @@
 //! Name, scheme, link; and the foot of the page.
 
 use super::icons;
+use super::terminal::Terminal;
 use crate::state::{App, SchemeChoice};
 use crate::{address, env, look, text};
 use leptos::prelude::*;
@@ -15,6 +16,7 @@ const SAID_FOR: Duration = Duration::from_secs(2);
 pub(super) fn Header() -> impl IntoView {
     let app = App::here();
     let copied = RwSignal::new(None::<bool>);
+    let open = RwSignal::new(false);
     let copy = move |_| {
         address::commit(app);
         let link = address::link(app);
@@ -46,6 +48,18 @@ pub(super) fn Header() -> impl IntoView {
                         }}
                     </span>
                 </button>
+                <button
+                    type="button"
+                    class="quiet"
+                    title=text::TERMINAL_TITLE
+                    aria-expanded=move || open.get().to_string()
+                    aria-controls="terminal"
+                    data-testid="open-terminal"
+                    on:click=move |_| open.update(|open| *open = !*open)
+                >
+                    {icons::terminal()}
+                    <span class="tool-text">{text::TERMINAL}</span>
+                </button>
                 <button type="button" class="quiet" on:click=copy title=text::COPY_TITLE data-testid="copy-link">
                     {icons::link()}
                     <span class="tool-text" role="status">
@@ -58,6 +72,7 @@ pub(super) fn Header() -> impl IntoView {
                 </button>
             </div>
         </header>
+        <Terminal open=open />
     }
 }
 

@@ -39,3 +39,7 @@ pub(super) fn link() -> impl IntoView {
 pub(super) fn scheme() -> impl IntoView {
     icon("M8 1.500a6.500 6.500 0 1 0 0 13 6.500 6.500 0 0 0 0-13zM8 3v10A5 5 0 0 1 8 3z")
 }
+
+pub(super) fn terminal() -> impl IntoView {
+    icon("M1.5 2.500h13v11h-13zM3 4v8h10V4zM4.300 5.300 7 8l-2.700 2.700-1-1L5 8 3.300 6.300zM8 9.500h3.500V11H8z")
+}

@@ -1,6 +1,8 @@
 //! The guided path: eight lessons, thirteen questions, and how far this visitor has come. What is learnt is the experiments' own: here stands only the order.
 
+use super::terms::marked;
 use crate::state::{App, Phase};
+use crate::text::glossary::Marker;
 use crate::{address, control, env, text};
 use leptos::prelude::*;
 use servelab_spec::catalog::{InterviewInfo, LessonInfo, PresetInfo};
@@ -142,10 +144,13 @@ pub(super) fn After() -> impl IntoView {
 }
 
 fn after(app: App, Here { at, lesson, next }: Here) -> impl IntoView {
+    let mut marker = Marker::default();
     let look = lesson.look.split('*').enumerate().map(|(at, words)| match at % 2 {
-        0 => view! { <span>{words.to_owned()}</span> }.into_any(),
-        _ => view! { <em>{words.to_owned()}</em> }.into_any(),
+        0 => view! { <span>{marked(&mut marker, words)}</span> }.into_any(),
+        _ => view! { <em>{marked(&mut marker, words)}</em> }.into_any(),
     });
+    let look = look.collect_view();
+    let attempt_words = marked(&mut marker, &lesson.attempt);
     let set = lesson.set.clone();
     let attempt = move |_| {
         let tried = set.iter().try_fold(app.draft.get_untracked(), |spec, (key, value)| patch::set(&spec, key, value));
@@ -165,9 +170,9 @@ fn after(app: App, Here { at, lesson, next }: Here) -> impl IntoView {
     });
     view! {
         <section class="lesson" aria-label=text::LESSON_REGION data-testid="lesson">
-            <p>{look.collect_view()}</p>
+            <p>{look}</p>
             <p>
-                <strong>{text::TRY}</strong> " " {lesson.attempt.clone()} " "
+                <strong>{text::TRY}</strong> " " {attempt_words} " "
                 <button type="button" class="small" data-testid="try" on:click=attempt>{text::TRY_IT}</button>
             </p>
             <ul class="lesson-on">{forward} {others.collect_view()}</ul>

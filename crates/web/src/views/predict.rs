@@ -1,5 +1,6 @@
 //! Predict, run, why: a guess before the run, and what the run says to it. The answer is worked out by the lab and comes with the report.
 
+use super::terms::prose;
 use crate::state::{App, Phase};
 use crate::text;
 use leptos::prelude::*;
@@ -110,5 +111,5 @@ fn told(verdict: Option<Verdict>, guess: Option<u32>) -> impl IntoView {
         Some(_) => text::GUESSED_OTHERWISE,
         None => text::NOT_GUESSED,
     };
-    view! { <p><strong>{head}</strong> " " {verdict.because}</p> }.into_any()
+    view! { <p><strong>{head}</strong> " " {prose(&verdict.because)}</p> }.into_any()
 }

@@ -1,6 +1,7 @@
 //! The question of the experiment, which experiment it is, and running it.
 
 use super::status::RunStatus;
+use super::terms::prose;
 use crate::state::App;
 use crate::{address, control, text};
 use leptos::prelude::*;
@@ -55,7 +56,7 @@ pub(super) fn Question() -> impl IntoView {
                         </button>
                     </Show>
                 </label>
-                <h1>{move || question.get().unwrap_or_else(|| text::QUESTION_LOADING.into())}</h1>
+                <h1>{move || question.get().map_or_else(|| text::QUESTION_LOADING.into_any(), |question| prose(&question))}</h1>
             </div>
             <div class="question-run">
                 <RunStatus />

@@ -10,8 +10,10 @@ pub(crate) use column::Sort;
 
 use super::export::Export;
 use super::tenants::{Replicas, Tenants};
+use super::terms::marked;
 use crate::state::{App, Phase};
 use crate::text;
+use crate::text::glossary::Marker;
 use clients::Clients;
 use gateway::Gateway;
 use leptos::prelude::*;
@@ -41,7 +43,7 @@ pub(super) fn Results() -> impl IntoView {
                     <div class:dim=move || app.stale() || old()>
                         <Notes report=report.clone() />
                         <ul class="findings" data-testid="findings">
-                            {report.findings.iter().map(|finding| view! { <li>{finding.clone()}</li> }).collect_view()}
+                            {found(&report.findings)}
                         </ul>
                         <Clients report=report.clone() />
                         <Scaling report=report.clone() />
@@ -55,6 +57,12 @@ pub(super) fn Results() -> impl IntoView {
             }}
         </section>
     }
+}
+
+/// Findings with their terms marked, each once.
+fn found(findings: &[String]) -> impl IntoView + use<> {
+    let mut marker = Marker::default();
+    findings.iter().map(|finding| view! { <li>{marked(&mut marker, finding)}</li> }).collect_view()
 }
 
 /// What a reader must know before the numbers: partial, stale, of which device.

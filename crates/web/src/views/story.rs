@@ -1,6 +1,7 @@
 //! The story of one request: where it went and why, what it asked, what came out.
 
 use super::icons;
+use super::terms::prose;
 use crate::format::{clock, duration, whole};
 use crate::state::App;
 use crate::{control, text};
@@ -55,7 +56,8 @@ fn Panel() -> impl IntoView {
 
 #[component]
 fn Told(story: Arc<RequestStory>) -> impl IntoView {
-    let fact = |name: &'static str, value: String| view! { <div><dt>{name}</dt><dd class="num">{value}</dd></div> };
+    let fact =
+        |name: &'static str, value: String| view! { <div><dt>{prose(name)}</dt><dd class="num">{value}</dd></div> };
     let replica = story.replica.map_or_else(|| text::NOT_ROUTED.to_owned(), text::replica_name);
     let prompt = story.prompt.clone();
     let output = story.output.clone();

@@ -11,6 +11,7 @@ use crate::state::App;
 use crate::study::Work;
 use crate::study::form::{self, Choice};
 use crate::text;
+use crate::views::terms::prose;
 use leptos::prelude::*;
 use servelab_spec::SCHEMA_VERSION;
 use servelab_spec::knee::KneeSpec;
@@ -40,7 +41,7 @@ pub(super) fn Study() -> impl IntoView {
         <section class="study" aria-label=text::STUDY_REGION data-testid="study">
             <details on:toggle=toggled>
                 <summary data-testid="study-open"><h2>{text::STUDY}</h2></summary>
-                <p class="muted results-note">{text::STUDY_NOTE}</p>
+                <p class="muted results-note">{prose(text::STUDY_NOTE)}</p>
                 <Show when=move || open.get()>
                     <sweep::Sweep choices=choices />
                     <knee::Knee />

@@ -2,6 +2,7 @@
 
 use crate::format::{Unit, duration, percent, whole};
 use crate::text;
+use crate::views::files::TableBox;
 use leptos::prelude::*;
 use servelab_spec::Report;
 use std::sync::Arc;
@@ -41,7 +42,7 @@ pub(super) fn Tenants(report: Arc<Report>) -> impl IntoView {
     view! {
         <details class="more-table">
             <summary>{text::BY_TENANT}</summary>
-            <div class="table-box" role="region" tabindex="0" aria-label=text::BY_TENANT data-keys="">
+            <TableBox label=text::BY_TENANT name="tenants">
                 <table class="table" data-testid="tenants-table">
                     <thead>
                         <tr>
@@ -58,7 +59,7 @@ pub(super) fn Tenants(report: Arc<Report>) -> impl IntoView {
                     </thead>
                     <tbody>{rows}</tbody>
                 </table>
-            </div>
+            </TableBox>
             {cut.then(|| view! { <p class="muted">{text::first_rows(MOST_ROWS, tenants.len())}</p> })}
         </details>
     }
@@ -88,7 +89,7 @@ pub(super) fn Replicas(report: Arc<Report>) -> impl IntoView {
     view! {
         <details class="more-table">
             <summary>{text::BY_REPLICA}</summary>
-            <div class="table-box" role="region" tabindex="0" aria-label=text::BY_REPLICA data-keys="">
+            <TableBox label=text::BY_REPLICA name="replicas">
                 <table class="table" data-testid="replicas-table">
                     <thead>
                         <tr>
@@ -108,7 +109,7 @@ pub(super) fn Replicas(report: Arc<Report>) -> impl IntoView {
                     </thead>
                     <tbody>{rows}</tbody>
                 </table>
-            </div>
+            </TableBox>
             {(count > MOST_ROWS).then(|| view! { <p class="muted">{text::first_rows(MOST_ROWS, count)}</p> })}
         </details>
     }

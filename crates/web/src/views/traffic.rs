@@ -1,6 +1,9 @@
 //! The visitor's own traffic: a file to open or drop, how it is read, what it looks like, and the way into an experiment.
 
 use crate::state::App;
+use crate::views::chart::behind;
+use crate::views::files::TableBox;
+use crate::views::terms::prose;
 use crate::{text, traffic};
 use js_sys::Reflect;
 use leptos::prelude::*;
@@ -54,7 +57,7 @@ pub(super) fn Traffic() -> impl IntoView {
             }
         >
             <summary><h2>{text::TRAFFIC}</h2></summary>
-            <p class="muted results-note">{text::TRAFFIC_NOTE}</p>
+            <p class="muted results-note">{prose(text::TRAFFIC_NOTE)}</p>
             <p class="traffic-asked">
                 <label class="linklike file-pick">
                     {text::TRAFFIC_OPEN}
@@ -161,17 +164,26 @@ fn Seen(view: Arc<TraceView>) -> impl IntoView {
     let facts = view
         .facts
         .iter()
-        .map(|(name, value)| view! { <tr><th scope="row">{name.clone()}</th><td>{value.clone()}</td></tr> });
+        .map(|(name, value)| view! { <tr><th scope="row">{name.clone()}</th><td>{value.clone()}</td></tr> })
+        .collect_view();
     let findings = view.findings.iter().map(|finding| view! { <li>{finding.clone()}</li> });
     let charts = move || {
-        let picture = |chart: Chart| view! { <div class="picture" data-testid=chart.id inner_html=chart.svg></div> };
+        let picture = |chart: Chart| {
+            view! {
+                <figure class="chart" data-keys="">
+                    <div class="picture" data-testid=chart.id.clone() inner_html=chart.svg.clone()></div>
+                    <p class="muted results-note">{prose(&chart.summary)}</p>
+                    {behind(Signal::stored(Some(Arc::new(chart))))}
+                </figure>
+            }
+        };
         app.traffic.charts.get().into_iter().map(picture).collect_view()
     };
     let remarks = view.remarks.iter().map(|remark| view! { <li>{text::traffic_remark(remark)}</li> }).collect_view();
     view! {
         <div data-testid="traffic-view" data-trace=view.trace.clone()>
             <p><strong>{view.format.clone()}</strong></p>
-            <ul class="findings" role="status" data-testid="traffic-findings">{findings.collect_view()}</ul>
+            <div role="status"><ul class="findings" data-testid="traffic-findings">{findings.collect_view()}</ul></div>
             <p class="exports">
                 <button type="button" data-testid="traffic-compare" on:click=move |_| traffic::compare(app, false)>
                     {text::TRAFFIC_COMPARE}
@@ -180,7 +192,7 @@ fn Seen(view: Arc<TraceView>) -> impl IntoView {
                     {text::TRAFFIC_GENERATE}
                 </button>
             </p>
-            <div class="traffic-facts" tabindex="0"><table><tbody>{facts.collect_view()}</tbody></table></div>
+            <TableBox label=text::TRAFFIC_FACTS name="traffic" class="traffic-facts"><table><tbody>{facts}</tbody></table></TableBox>
             {(!view.remarks.is_empty()).then(|| view! {
                 <h3>{text::TRAFFIC_REMARKS}</h3>
                 <ul data-testid="traffic-remarks">{remarks}</ul>

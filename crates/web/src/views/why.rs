@@ -5,6 +5,7 @@ mod columns;
 use super::icons;
 use crate::format::{clock, duration, number, whole};
 use crate::state::App;
+use crate::views::files::TableBox;
 use crate::{control, playback, text};
 use columns::{columns, warmer};
 use leptos::html;
@@ -234,13 +235,13 @@ fn Offers(story: Arc<RequestStory>, compares: String) -> impl IntoView {
     });
     let legend = (!story.scores.is_empty() && !compares.is_empty()).then(|| text::score_means(&compares));
     view! {
-        <div class="table-box" role="region" tabindex="0" aria-label=text::OFFERS_REGION data-keys="">
+        <TableBox label=text::OFFERS_REGION name="offers">
             <table class="table offers" data-testid="offers">
                 <caption class="visually-hidden">{text::OFFERS_REGION}</caption>
                 <thead><tr><th scope="col"><span class="visually-hidden">{text::OFFERED}</span></th>{heads}</tr></thead>
                 <tbody>{body} {scores}</tbody>
             </table>
-        </div>
+        </TableBox>
         {(hidden > 0).then(|| view! { <p class="muted param-help" data-testid="offers-more">{text::more_replicas(hidden)}</p> })}
         <p class="muted param-help">{legend} " " {text::OFFERS_TRUE}</p>
     }

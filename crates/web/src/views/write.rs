@@ -3,6 +3,7 @@
 mod picture;
 
 use crate::state::App;
+use crate::views::terms::prose;
 use crate::{text, write};
 use leptos::prelude::*;
 use servelab_spec::protocol::WriterFiles;
@@ -18,7 +19,7 @@ pub(super) fn Write() -> impl IntoView {
     view! {
         <details class="write" data-testid="write">
             <summary><h2>{text::WRITE}</h2></summary>
-            <p class="muted results-note">{text::WRITE_NOTE}</p>
+            <p class="muted results-note">{prose(text::WRITE_NOTE)}</p>
             <div class="write-prompts">
                 <label>
                     <span class="write-label">
@@ -159,6 +160,6 @@ fn Files() -> impl IntoView {
                 <input type="file" accept=".json" data-testid="write-tokenizer" on:change=move |event| pick(1, event) />
             </label>
         </div>
-        <p class="muted results-note">{text::WRITE_FILES_NOTE}</p>
+        <p class="muted results-note">{prose(text::WRITE_FILES_NOTE)}</p>
     }
 }

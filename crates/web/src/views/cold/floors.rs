@@ -3,6 +3,8 @@
 use crate::format::{duration, number};
 use crate::state::App;
 use crate::text;
+use crate::views::files::TableBox;
+use crate::views::terms::prose;
 use leptos::prelude::*;
 use servelab_spec::coldstart::FloorsSpec;
 
@@ -59,13 +61,13 @@ pub(super) fn Floors() -> impl IntoView {
         .collect_view();
     view! {
         <h3 class="cold-head">{text::COLD_FLOORS}</h3>
-        <p class="muted results-note">{text::COLD_FLOORS_NOTE}</p>
-        <div class="table-box" role="region" tabindex="0" aria-label=text::COLD_FLOORS data-keys="">
+        <p class="muted results-note">{prose(text::COLD_FLOORS_NOTE)}</p>
+        <TableBox label=text::COLD_FLOORS name="weights">
             <table class="table cold-floors" data-testid="cold-floors">
                 <thead><tr><th scope="col">{text::COLD_WEIGHTS}</th>{heads}</tr></thead>
                 {bodies}
             </table>
-        </div>
+        </TableBox>
         <ul class="muted cold-sources">
             {spec.sources.into_iter().map(|of| view! { <li>{of.name}": "{of.source}</li> }).collect_view()}
         </ul>

@@ -2,6 +2,7 @@
 
 use crate::format::duration;
 use crate::text;
+use crate::views::files::TableBox;
 use leptos::prelude::*;
 use servelab_spec::coldstart::{ColdStart, ProbeMark, StagePart};
 use std::sync::Arc;
@@ -45,7 +46,7 @@ pub(super) fn Timeline(answer: Arc<ColdStart>) -> impl IntoView {
         .collect_view();
     view! {
         <div class="cold-stack" aria-hidden="true" data-testid="cold-stack">{stack}</div>
-        <div class="table-box" role="region" tabindex="0" aria-label=text::COLD_STAGES data-keys="">
+        <TableBox label=text::COLD_STAGES name="cold-start">
             <table class="table cold-table" data-testid="cold-stages">
                 <thead>
                     <tr>
@@ -57,7 +58,7 @@ pub(super) fn Timeline(answer: Arc<ColdStart>) -> impl IntoView {
                 </thead>
                 <tbody>{rows}{probes}</tbody>
             </table>
-        </div>
+        </TableBox>
     }
 }
 

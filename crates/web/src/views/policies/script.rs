@@ -1,6 +1,7 @@
 //! The script of one's own policy: its text, scripts to start from, and what it may read.
 
 use crate::state::App;
+use crate::views::files::TableBox;
 use crate::{address, control, text};
 use leptos::prelude::*;
 use servelab_spec::catalog::{ScriptExample, ScriptReference, ScriptValue};
@@ -115,7 +116,7 @@ pub(super) fn Script(at: usize) -> impl IntoView {
             </p>
             <details>
                 <summary>{text::SCRIPT_READS}</summary>
-                <div class="table-box" role="region" tabindex="0" aria-label=text::SCRIPT_READS data-keys="">
+                <TableBox label=text::SCRIPT_READS name="script-api">
                     <table class="table">
                         <thead>
                             <tr>
@@ -125,7 +126,7 @@ pub(super) fn Script(at: usize) -> impl IntoView {
                         </thead>
                         <tbody>{move || reference.get().values.into_iter().map(row).collect_view()}</tbody>
                     </table>
-                </div>
+                </TableBox>
             </details>
         </div>
     }

@@ -2,6 +2,8 @@
 
 use crate::format::{number, percent, whole};
 use crate::text;
+use crate::views::files::TableBox;
+use crate::views::terms::Term;
 use leptos::prelude::*;
 use servelab_spec::Report;
 use servelab_spec::report::ClientsReport;
@@ -48,28 +50,28 @@ pub(super) fn Clients(report: Arc<Report>) -> impl IntoView {
             .collect_view();
         view! {
             <h3>{text::CLIENTS_RESULTS}</h3>
-            <div class="table-box" role="region" tabindex="0" aria-label=text::CLIENTS_RESULTS data-keys="">
+            <TableBox label=text::CLIENTS_RESULTS name="clients">
                 <table class="table" data-testid="clients-table">
                     <thead>
                         <tr>
                             <th scope="col">{text::COL_CLIENTS}</th>
-                            <th scope="col">{text::COL_AMPLIFICATION}</th>
-                            <th scope="col" title=text::DEF_PEAK_LOAD>{text::COL_PEAK_LOAD}</th>
-                            <th scope="col" title=text::DEF_SERVED>{text::COL_SERVED}</th>
+                            <th scope="col"><Term id="amplification" words=text::COL_AMPLIFICATION /></th>
+                            <th scope="col"><Term id="peak_load" words=text::COL_PEAK_LOAD /></th>
+                            <th scope="col"><Term id="served" words=text::COL_SERVED /></th>
                             <th scope="col">{text::COL_GAVE_UP}</th>
-                            <th scope="col" title=text::DEF_WAITING>{text::COL_WAITING}</th>
-                            <th scope="col" title=text::DEF_USEFUL>{text::COL_USEFUL}</th>
-                            <th scope="col" title=text::DEF_WASTE>{text::COL_WASTE}</th>
-                            <th scope="col" title=text::DEF_REFUSING>{text::COL_REFUSING}</th>
+                            <th scope="col"><Term id="waiting" words=text::COL_WAITING /></th>
+                            <th scope="col"><Term id="useful" words=text::COL_USEFUL /></th>
+                            <th scope="col"><Term id="wasted" words=text::COL_WASTE /></th>
+                            <th scope="col"><Term id="refusing" words=text::COL_REFUSING /></th>
                             <th scope="col">{text::COL_IDLE}</th>
-                            <th scope="col" title=text::DEF_DOWN>{text::COL_DOWN}</th>
-                            <th scope="col" title=text::DEF_TIMED_OUT>{text::COL_TIMED_OUT}</th>
-                            <th scope="col" class="words">{text::COL_REFUSED}</th>
+                            <th scope="col"><Term id="down" words=text::COL_DOWN /></th>
+                            <th scope="col"><Term id="timed_out" words=text::COL_TIMED_OUT /></th>
+                            <th scope="col" class="words"><Term id="turned_away" words=text::COL_REFUSED /></th>
                         </tr>
                     </thead>
                     <tbody>{rows}</tbody>
                 </table>
-            </div>
+            </TableBox>
             {endless}
         }
     })

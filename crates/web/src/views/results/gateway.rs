@@ -2,6 +2,8 @@
 
 use crate::format::{duration, whole};
 use crate::text;
+use crate::views::files::TableBox;
+use crate::views::terms::Term;
 use leptos::prelude::*;
 use servelab_spec::Report;
 use std::sync::Arc;
@@ -44,7 +46,7 @@ pub(super) fn Gateway(report: Arc<Report>) -> impl IntoView {
     let of_classes = (!classes.is_empty()).then(|| {
         view! {
             <h3>{text::CLASS_RESULTS}</h3>
-            <div class="table-box" role="region" tabindex="0" aria-label=text::CLASS_RESULTS data-keys="">
+            <TableBox label=text::CLASS_RESULTS name="classes">
                 <table class="table" data-testid="class-table">
                     <thead>
                         <tr>
@@ -52,33 +54,33 @@ pub(super) fn Gateway(report: Arc<Report>) -> impl IntoView {
                             <th scope="col">{text::COL_CLASS}</th>
                             <th scope="col">{text::REQUESTS}</th>
                             <th scope="col">{text::COL_CLASS_REFUSED}</th>
-                            <th scope="col">{text::COL_CLASS_TTFT}</th>
-                            <th scope="col" title=text::DEF_CLASS_HELD>{text::COL_CLASS_HELD}</th>
+                            <th scope="col"><Term id="ttft" words=text::COL_CLASS_TTFT /></th>
+                            <th scope="col"><Term id="held" words=text::COL_CLASS_HELD /></th>
                             <th scope="col">{text::COL_CLASS_GOOD}</th>
                         </tr>
                     </thead>
                     <tbody>{classes}</tbody>
                 </table>
-            </div>
+            </TableBox>
         }
     });
     let of_refusals = (!refusals.is_empty()).then(|| {
         view! {
             <h3>{text::REFUSALS}</h3>
-            <div class="table-box" role="region" tabindex="0" aria-label=text::REFUSALS data-keys="">
+            <TableBox label=text::REFUSALS name="turned-away">
                 <table class="table" data-testid="refusal-table">
                     <thead>
                         <tr>
                             {run()}
                             <th scope="col" class="words">{text::COL_LAYER}</th>
                             <th scope="col" class="words">{text::COL_CAUSE}</th>
-                            <th scope="col">{text::COL_STATUS}</th>
-                            <th scope="col" title=text::DEF_TURNED_AWAY>{text::COL_TURNED_AWAY}</th>
+                            <th scope="col"><Term id="429" words=text::COL_STATUS /></th>
+                            <th scope="col"><Term id="turned_away" words=text::COL_TURNED_AWAY /></th>
                         </tr>
                     </thead>
                     <tbody>{refusals}</tbody>
                 </table>
-            </div>
+            </TableBox>
         }
     });
     view! {

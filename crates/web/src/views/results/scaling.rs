@@ -2,6 +2,8 @@
 
 use crate::format::{duration, number, whole};
 use crate::text;
+use crate::views::files::TableBox;
+use crate::views::terms::Term;
 use leptos::prelude::*;
 use servelab_spec::Report;
 use servelab_spec::report::ScalingReport;
@@ -42,24 +44,24 @@ pub(super) fn Scaling(report: Arc<Report>) -> impl IntoView {
         let bin = runs.first().map_or(0.0, |(_, of)| of.bin_s);
         view! {
             <h3>{text::SCALING_RESULTS}</h3>
-            <div class="table-box" role="region" tabindex="0" aria-label=text::SCALING_RESULTS data-keys="">
+            <TableBox label=text::SCALING_RESULTS name="scaling">
                 <table class="table" data-testid="scaling-table">
                     <thead>
                         <tr>
                             <th scope="col">{text::COL_CONTROLLER}</th>
-                            <th scope="col" title=text::DEF_LATE>{text::COL_LATE}</th>
-                            <th scope="col">{text::COL_REPLICA_HOURS}<span class="muted">" h"</span></th>
-                            <th scope="col" title=text::DEF_NODE_HOURS>{text::COL_NODE_HOURS}<span class="muted">" h"</span></th>
+                            <th scope="col"><Term id="late" words=text::COL_LATE /></th>
+                            <th scope="col"><Term id="replica_hours" words=text::COL_REPLICA_HOURS /><span class="muted">" h"</span></th>
+                            <th scope="col"><Term id="node_hours" words=text::COL_NODE_HOURS /><span class="muted">" h"</span></th>
                             <th scope="col">{text::COL_PEAK}</th>
-                            <th scope="col" title=text::DEF_WASTED>{text::COL_WASTED}</th>
+                            <th scope="col"><Term id="given_up_starts" words=text::COL_WASTED /></th>
                             <th scope="col">{text::COL_RESTARTS}</th>
-                            <th scope="col" title=text::DEF_CACHE_LOST>{text::COL_CACHE_LOST}</th>
+                            <th scope="col"><Term id="cache_lost" words=text::COL_CACHE_LOST /></th>
                             <th scope="col">{text::COL_LOST}</th>
                         </tr>
                     </thead>
                     <tbody>{rows}</tbody>
                 </table>
-            </div>
+            </TableBox>
             <p class="muted results-note">{text::late_note(bin)}</p>
             {any.then(|| view! { <h3>{text::DELAYS}</h3> })}
             {bars}

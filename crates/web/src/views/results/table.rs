@@ -1,9 +1,11 @@
 //! The table: a row per policy, sorted by any column, the best value of each bold.
 
 use super::column::{Better, COLUMNS, FETCHED, Sort, TIMES, TTFT, best, compared, order, within_noise};
-use crate::format::{Unit, percent, whole};
+use crate::format::{Unit, fixed, percent, whole};
 use crate::state::App;
 use crate::text;
+use crate::views::files::TableBox;
+use crate::views::terms::{Term, described_by};
 use leptos::prelude::*;
 use servelab_spec::Report;
 use servelab_spec::experiment::SloSpec;
@@ -32,7 +34,7 @@ pub(super) fn Table(report: Arc<Report>) -> impl IntoView {
     };
     let ceiling = report.workload.ceiling;
     view! {
-        <div class="table-box" role="region" tabindex="0" aria-label=text::TABLE_REGION data-keys="">
+        <TableBox label=text::TABLE_REGION name="results">
             <table class="table" data-testid="results-table">
                 <caption class="visually-hidden">{text::table_caption(&report)}</caption>
                 <thead>
@@ -43,22 +45,22 @@ pub(super) fn Table(report: Arc<Report>) -> impl IntoView {
                                 <button type="button" class="linklike unsort" data-testid="sort-none" on:click=move |_| sort.set(None)>{text::SORT_AS_LISTED}</button>
                             </Show>
                         </th>
-                        <th colspan="3" scope="colgroup" title=text::DEF_TTFT>{text::COL_TTFT}<span class="muted">{format!(" {}", ttft.symbol())}</span></th>
-                        <th colspan="2" scope="colgroup" title=text::DEF_ITL>{text::COL_ITL}<span class="muted">{format!(" {}", itl.symbol())}</span></th>
-                        <Head column=5 name=text::COL_OUTPUT unit=text::COL_OUTPUT_UNIT title=text::DEF_OUTPUT tall=true />
-                        <Head column=6 name=text::COL_GOODPUT unit=text::COL_GOODPUT_UNIT title=text::def_goodput(&slo) tall=true />
-                        <Head column=7 name=text::COL_REUSE unit=text::COL_REUSE_UNIT title=text::DEF_REUSE tall=true />
-                        <th colspan="2" scope="colgroup" title=text::DEF_IMBALANCE>{text::COL_IMBALANCE}<span class="muted">{text::COL_IMBALANCE_UNIT}</span></th>
-                        <Head column=10 name=text::COL_KV unit="" title=text::DEF_KV tall=true />
-                        <Head column=11 name=text::COL_PREEMPTIONS unit="" title=text::DEF_PREEMPTIONS tall=true />
-                        {stored.then(|| view! { <Head column=FETCHED name=text::COL_FETCHED unit=text::COL_REUSE_UNIT title=text::DEF_FETCHED tall=true /> })}
+                        <th colspan="3" scope="colgroup"><Term id="ttft" /><span class="muted">{format!(" {}", ttft.symbol())}</span></th>
+                        <th colspan="2" scope="colgroup"><Term id="itl" /><span class="muted">{format!(" {}", itl.symbol())}</span></th>
+                        <Head column=5 name=text::COL_OUTPUT unit=text::COL_OUTPUT_UNIT term="output" tall=true />
+                        <Head column=6 name=text::COL_GOODPUT unit=text::COL_GOODPUT_UNIT term="goodput" tall=true />
+                        <Head column=7 name=text::COL_REUSE unit=text::COL_REUSE_UNIT term="reuse" tall=true />
+                        <th colspan="2" scope="colgroup"><Term id="imbalance" /><span class="muted">{text::COL_IMBALANCE_UNIT}</span></th>
+                        <Head column=10 name=text::COL_KV unit="" term="kv_peak" tall=true />
+                        <Head column=11 name=text::COL_PREEMPTIONS unit="" term="preemption" tall=true />
+                        {stored.then(|| view! { <Head column=FETCHED name=text::COL_FETCHED unit=text::COL_REUSE_UNIT term="fetched" tall=true /> })}
                     </tr>
                     <tr>
-                        <Head column=0 name="p50" of=text::COL_TTFT />
-                        <Head column=1 name="p95" of=text::COL_TTFT />
-                        <Head column=2 name="p99" of=text::COL_TTFT />
-                        <Head column=3 name="p50" of=text::COL_ITL />
-                        <Head column=4 name="p95" of=text::COL_ITL />
+                        <Head column=0 name="p50" term="percentile" of=text::COL_TTFT />
+                        <Head column=1 name="p95" term="percentile" of=text::COL_TTFT />
+                        <Head column=2 name="p99" term="percentile" of=text::COL_TTFT />
+                        <Head column=3 name="p50" term="percentile" of=text::COL_ITL />
+                        <Head column=4 name="p95" term="percentile" of=text::COL_ITL />
                         <Head column=8 name=text::COL_ASSIGNMENTS of=text::COL_IMBALANCE />
                         <Head column=9 name=text::COL_UNCACHED of=text::COL_IMBALANCE />
                     </tr>
@@ -66,7 +68,7 @@ pub(super) fn Table(report: Arc<Report>) -> impl IntoView {
                 <tbody>{rows}</tbody>
                 <tfoot>
                     <tr>
-                        <th scope="row" class="muted" title=text::DEF_CEILING>{text::CEILING}</th>
+                        <th scope="row" class="muted"><Term id="ceiling" /></th>
                         <td colspan="7"></td>
                         <td class="num muted">
                             {percent(ceiling.ratio)}
@@ -76,7 +78,7 @@ pub(super) fn Table(report: Arc<Report>) -> impl IntoView {
                     </tr>
                 </tfoot>
             </table>
-        </div>
+        </TableBox>
         <p class="muted results-note">{text::table_note(&slo)}</p>
         // The same as the heads' hints, for fingers.
         <details class="more-table">
@@ -95,7 +97,9 @@ fn Head(
     /// The group it stands under, for those who do not see it there.
     #[prop(optional)]
     of: &'static str,
-    #[prop(optional, into)] title: String,
+    /// Which term it is, where it explains itself.
+    #[prop(optional)]
+    term: Option<&'static str>,
     /// It spans both rows of heads.
     #[prop(optional)]
     tall: bool,
@@ -110,7 +114,6 @@ fn Head(
         <th
             scope="col"
             rowspan=if tall { "2" } else { "1" }
-            title=(!title.is_empty()).then_some(title)
             aria-sort=move || match direction() {
                 Some(true) => "ascending",
                 Some(false) => "descending",
@@ -121,7 +124,11 @@ fn Head(
                 type="button"
                 class="sort"
                 data-testid=format!("sort-{column}")
-                title=hint
+                // What it explains says how it sorts, too.
+                title=term.is_none().then_some(hint)
+                data-term=term
+                data-hint=term.is_some().then(|| format!("{hint}."))
+                aria-describedby=term.map(described_by)
                 on:click=move |_| sort.update(|sort| *sort = Sort::pressed(*sort, column))
             >
                 {(!of.is_empty()).then(|| view! { <span class="visually-hidden">{of}" "</span> })}
@@ -141,16 +148,17 @@ fn Head(
 
 /// Every column in a sentence.
 fn meanings(slo: &SloSpec) -> [(&'static str, String); 9] {
+    let term = |id: &str| text::glossary::definition(id).to_owned();
     [
-        (text::COL_TTFT, text::DEF_TTFT.into()),
-        (text::COL_ITL, text::DEF_ITL.into()),
-        (text::COL_OUTPUT, text::DEF_OUTPUT.into()),
+        (text::COL_TTFT, term("ttft")),
+        (text::COL_ITL, term("itl")),
+        (text::COL_OUTPUT, term("output")),
         (text::COL_GOODPUT, text::def_goodput(slo)),
-        (text::COL_REUSE, text::DEF_REUSE.into()),
-        (text::COL_IMBALANCE, text::DEF_IMBALANCE.into()),
-        (text::COL_KV, text::DEF_KV.into()),
-        (text::COL_PREEMPTIONS, text::DEF_PREEMPTIONS.into()),
-        (text::COL_FETCHED, text::DEF_FETCHED.into()),
+        (text::COL_REUSE, term("reuse")),
+        (text::COL_IMBALANCE, term("imbalance")),
+        (text::COL_KV, term("kv_peak")),
+        (text::COL_PREEMPTIONS, term("preemption")),
+        (text::COL_FETCHED, term("fetched")),
     ]
 }
 
@@ -170,11 +178,11 @@ fn row(
             0..=2 if finished => ttft.show(value),
             3..=4 if finished => itl.show(value),
             0..=4 => "–".to_owned(),
-            5 => format!("{value:.1}"),
-            6 => format!("{value:.2}"),
+            5 => fixed(value, 1),
+            6 => fixed(value, 2),
             7 | 10 | FETCHED => percent(value),
             11 => whole(policy.preemptions),
-            _ => format!("{value:.2}"),
+            _ => fixed(value, 2),
         };
         let noise = TTFT.contains(&index) && within_noise(policy);
         let note = match index {

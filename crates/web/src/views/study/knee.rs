@@ -6,12 +6,14 @@ use super::{NumberField, knee_of, stale};
 use crate::state::App;
 use crate::study::form;
 use crate::study::{Outcome, Picture as Wanted};
-use crate::{env, text};
+use crate::text;
+use crate::views::files::{Kind, TableBox, save};
+use crate::views::terms::prose;
 use leptos::prelude::*;
 use servelab_spec::csv::knee_csv;
 use servelab_spec::knee::{KneeChartRequest, KneeCurve, KneeReport, PolicyKnee};
 use servelab_spec::sweep::MAX_SEEDS;
-use servelab_spec::wire;
+use servelab_spec::wire::to_pretty;
 use std::sync::Arc;
 
 /// Height of both pictures, CSS pixels.
@@ -31,7 +33,7 @@ pub(super) fn Knee() -> impl IntoView {
     view! {
         <div class="study-part" data-testid="knee" data-keys="">
             <h3>{text::KNEE}</h3>
-            <p class="muted results-note">{text::KNEE_NOTE}</p>
+            <p class="muted results-note">{prose(text::KNEE_NOTE)}</p>
             <Show when=move || live.get()>
                 <p class="muted results-note">{text::STUDY_PRICED}</p>
             </Show>
@@ -87,7 +89,7 @@ fn table(report: &KneeReport) -> impl IntoView + use<> {
     let seeds = report.knee.seeds;
     let rows = report.policies.iter().enumerate().map(|(at, policy)| row(at, policy, seeds)).collect_view();
     view! {
-        <div class="table-box" role="region" tabindex="0" aria-label=text::KNEE_TABLE>
+        <TableBox label=text::KNEE_TABLE name="knees">
             <table class="table study-table" data-testid="knee-table">
                 <thead>
                     <tr>
@@ -100,7 +102,7 @@ fn table(report: &KneeReport) -> impl IntoView + use<> {
                 </thead>
                 <tbody>{rows}</tbody>
             </table>
-        </div>
+        </TableBox>
     }
 }
 
@@ -126,24 +128,11 @@ fn row(at: usize, policy: &PolicyKnee, seeds: u32) -> impl IntoView + use<> {
 fn files(report: &Arc<KneeReport>) -> impl IntoView + use<> {
     let (json, csv) = (report.clone(), report.clone());
     let name = format!("servelab-knee-{}-seed{}", report.knee.spec.preset, report.knee.spec.seed);
-    let (json_name, csv_name) = (format!("{name}.json"), format!("{name}.csv"));
     view! {
         <p class="exports">
             <span class="muted">{text::KNEE_WHOLE}</span>
-            <button
-                type="button"
-                data-testid="knee-json"
-                on:click=move |_| {
-                    if let Ok(text) = wire::to_pretty(&*json) {
-                        env::download(&json_name, "application/json", &text);
-                    }
-                }
-            >
-                "JSON"
-            </button>
-            <button type="button" data-testid="knee-csv" on:click=move |_| env::download(&csv_name, "text/csv", &knee_csv(&csv))>
-                "CSV"
-            </button>
+            {save(Kind::Json, "knee-json", &name, move || to_pretty(&*json).ok())}
+            {save(Kind::Csv, "knee-csv", &name, move || Some(knee_csv(&csv)))}
         </p>
     }
 }

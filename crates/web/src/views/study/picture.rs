@@ -5,6 +5,7 @@ use crate::state::App;
 use crate::study::{Batch, Picture as Wanted};
 use crate::text;
 use crate::views::chart;
+use crate::views::terms::prose;
 use leptos::html;
 use leptos::prelude::*;
 
@@ -43,8 +44,8 @@ pub(super) fn Picture(
                     <p class="muted">{text::CHART_LOADING}</p>
                 </Show>
             </div>
-            <p class="muted results-note">{move || summary.get()}</p>
-            {move || drawn.get().map(|drawn| chart::files::buttons(&drawn))}
+            <p class="muted results-note">{move || prose(&summary.get())}</p>
+            {chart::behind(drawn.into())}
         </figure>
     }
 }

@@ -8,16 +8,22 @@ use super::{NumberField, stale, sweep_of};
 use crate::state::App;
 use crate::study::form::{self, Choice};
 use crate::study::{Outcome, Picture as Wanted, Work};
-use crate::{env, text};
+use crate::text;
+use crate::views::files::{Kind, save};
+use crate::views::pick::Pick;
+use crate::views::terms::prose;
 use leptos::prelude::*;
 use servelab_spec::csv::sweep_csv;
 use servelab_spec::protocol::SweepChartRequest;
 use servelab_spec::sweep::{Figure, MAX_SEEDS, SweepReport};
-use servelab_spec::wire;
+use servelab_spec::wire::to_pretty;
 use std::sync::Arc;
 
 /// Heights of a line chart and of a map, CSS pixels.
 const HEIGHTS: (u32, u32) = (320, 380);
+
+/// The figures of one latency, the milder one first.
+const TTFT: [Figure; 3] = [Figure::TtftP50S, Figure::TtftP95S, Figure::TtftP99S];
 
 /// Form and result.
 #[component]
@@ -37,7 +43,7 @@ pub(super) fn Sweep(choices: Memo<Vec<Choice>>) -> impl IntoView {
     view! {
         <div class="study-part" data-testid="sweep" data-keys="">
             <h3>{text::SWEEP}</h3>
-            <p class="muted results-note">{text::SWEEP_NOTE}</p>
+            <p class="muted results-note">{prose(text::SWEEP_NOTE)}</p>
             <Show when=move || live.get()>
                 <p class="muted results-note">{text::STUDY_PRICED}</p>
             </Show>
@@ -106,6 +112,7 @@ fn Shown(old: Memo<bool>) -> impl IntoView {
                     <select
                         id="sweep-figure"
                         data-testid="sweep-figure"
+                        prop:value=move || study.figure.get().name()
                         on:change=move |event| {
                             if let Some(figure) = figure_of(&event_target_value(&event)) {
                                 study.figure.set(figure);
@@ -117,6 +124,11 @@ fn Shown(old: Memo<bool>) -> impl IntoView {
                         }).collect_view()}
                     </select>
                 </label>
+                <Show when=move || TTFT.contains(&study.figure.get())>
+                    <Pick label=text::STATISTIC options=vec!["p50", "p95", "p99"] testid="sweep-statistic"
+                        chosen=Signal::derive(move || TTFT.iter().position(|figure| *figure == study.figure.get()).unwrap_or(0))
+                        choose=move |at: usize| study.figure.set(TTFT[at]) />
+                </Show>
                 {move || map().then(|| view! { <MapOf labels=policies() /> })}
             </div>
             <Picture batch=batch place=0 name="sweep-picture" wanted=wanted />
@@ -163,24 +175,11 @@ fn report(outcome: &Option<Outcome>) -> Option<Arc<SweepReport>> {
 fn files(report: &Arc<SweepReport>) -> impl IntoView + use<> {
     let (json, csv) = (report.clone(), report.clone());
     let name = format!("servelab-sweep-{}-seed{}", report.sweep.spec.preset, report.sweep.spec.seed);
-    let (json_name, csv_name) = (format!("{name}.json"), format!("{name}.csv"));
     view! {
         <p class="exports">
             <span class="muted">{text::SWEEP_WHOLE}</span>
-            <button
-                type="button"
-                data-testid="sweep-json"
-                on:click=move |_| {
-                    if let Ok(text) = wire::to_pretty(&*json) {
-                        env::download(&json_name, "application/json", &text);
-                    }
-                }
-            >
-                "JSON"
-            </button>
-            <button type="button" data-testid="sweep-csv" on:click=move |_| env::download(&csv_name, "text/csv", &sweep_csv(&csv))>
-                "CSV"
-            </button>
+            {save(Kind::Json, "sweep-json", &name, move || to_pretty(&*json).ok())}
+            {save(Kind::Csv, "sweep-csv", &name, move || Some(sweep_csv(&csv)))}
         </p>
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::state::App;
 use crate::text;
+use crate::views::files::TableBox;
 use leptos::prelude::*;
 use servelab_spec::sweep::{Figure, PointPolicy, PointReport, SweepReport};
 use std::sync::Arc;
@@ -31,13 +32,13 @@ pub(super) fn SweepTable(report: Arc<SweepReport>) -> impl IntoView {
     view! {
         <details class="more-table">
             <summary>{text::SWEEP_TABLE}</summary>
-            <div class="table-box chart-table" role="region" tabindex="0" aria-label=text::SWEEP_TABLE>
+            <TableBox label=text::SWEEP_TABLE name="sweep-table" class="chart-table">
                 <table class="table study-table" data-testid="sweep-table">
                     <caption class="visually-hidden">{move || study.figure.get().label()}</caption>
                     <thead><tr>{axes} {head}</tr></thead>
                     <tbody>{rows}</tbody>
                 </table>
-            </div>
+            </TableBox>
             {(total > MOST_ROWS).then(|| view! { <p class="muted">{text::first_rows(MOST_ROWS, total)}</p> })}
         </details>
     }
