@@ -7,7 +7,7 @@ const book = { path: "#preset=book-trace", reducedMotion: "reduce" };
 /** Opens the view and starts from a named cold start. */
 async function open(page, name) {
   await endedWell(page);
-  await page.getByTestId("cold").locator("summary").click();
+  await page.getByTestId("cold").locator("summary").first().click();
   await page.getByTestId("cold-from").selectOption(name);
   await page.getByTestId("cold-stages").waitFor();
 }

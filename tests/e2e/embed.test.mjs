@@ -1,6 +1,6 @@
 // The page inside other pages: one script, one tag, several at once; and the panel that writes the tag.
 import assert from "node:assert/strict";
-import { base, pageTest, shotsOf } from "./lib.mjs";
+import { base, endedWell, pageTest, shotsOf } from "./lib.mjs";
 
 /** A host page of somebody else's, served under the test server's own address since a watched page may talk to no other. */
 async function host(page, body, head = "") {
@@ -57,6 +57,7 @@ pageTest("several at once, none before the reader comes near, each with settings
 });
 
 pageTest("the panel writes a tag that shows what is set", { path: "#preset=book-trace&replicas=3", reducedMotion: "reduce", timeout: 90_000 }, async ({ page }) => {
+  await endedWell(page);
   await page.getByTestId("embed").locator("summary").click();
   await page.getByTestId("embed-charts").uncheck();
   await page.getByTestId("embed-settings").fill("replicas");

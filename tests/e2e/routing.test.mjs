@@ -181,7 +181,7 @@ pageTest("one's own script runs, and a wrong one is refused with its line", { pa
   if ((await chip.locator(".policy-name").getAttribute("aria-expanded")) !== "true") await chip.locator(".policy-name").click();
   const editor = page.getByTestId(`script-${at}`);
   assert.match(await editor.inputValue(), /fn route\(request, replicas\)/, "it starts from an example");
-  await chip.locator("summary").click();
+  await chip.locator("summary").first().click();
   assert.ok((await chip.locator("details tbody tr").count()) > 10, "what it may read is listed");
   await shotsOf(page, "script");
   // Wrong when it runs: the second line asks for a signal that the tier does not have.

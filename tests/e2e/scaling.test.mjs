@@ -79,7 +79,7 @@ pageTest("a curve is drawn", open, async ({ page, shot }) => {
 pageTest("every signal is asked whether it saw the first late user coming", open, async ({ page, shot }) => {
   await endedWell(page);
   const view = page.getByTestId("foresight");
-  await view.locator("summary").click();
+  await view.locator("summary").first().click();
   await page.getByTestId("foresight-ask").click();
   const table = page.getByTestId("foresight-table");
   await table.waitFor();

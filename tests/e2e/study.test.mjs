@@ -96,7 +96,7 @@ pageTest("one setting is swept, and every cell is the run alone", { path: tenant
   // The picture, the sentence and the table are of this sweep.
   await page.locator("#sweep_lines-title").waitFor({ state: "attached" });
   assert.match(await page.getByTestId("sweep-findings").textContent(), /Round-robin|Prefix affinity/);
-  await page.getByTestId("sweep-result").locator("summary", { hasText: "numbers" }).click();
+  await page.getByTestId("sweep-result").locator("summary", { hasText: "numbers of the sweep" }).click();
   assert.equal(await page.getByTestId("sweep-table").locator("tbody tr").count(), 3);
   await page.getByTestId("sweep-figure").selectOption("reuse");
   await page.waitForFunction(() => /reuse/.test(document.querySelector("#sweep_lines-title")?.textContent));
@@ -211,8 +211,14 @@ pageTest("sweeps fit a phone and follow the keyboard", { path: tenants, size: "p
   await page.getByTestId("study-open").focus();
   await page.keyboard.press("Enter");
   await page.getByTestId("sweep").waitFor();
-  await page.keyboard.press("Tab");
-  assert.equal(await page.evaluate(() => document.activeElement.dataset.testid), "axis-0");
+  // Past the terms of the note, which explain themselves on focus.
+  const at = () => page.evaluate(() => document.activeElement.dataset.testid ?? document.activeElement.dataset.term);
+  const stops = [];
+  do {
+    await page.keyboard.press("Tab");
+    stops.push(await at());
+  } while (stops.at(-1) !== "axis-0" && stops.length < 8);
+  assert.equal(stops.at(-1), "axis-0", stops.join(", "));
   await listed(page, 0, "workload.rate", "0.5, 1");
   await page.getByTestId("axis-1").selectOption({ index: 1 });
   await page.getByTestId("axis-1").selectOption("");

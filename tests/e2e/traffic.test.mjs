@@ -15,7 +15,7 @@ const file = (name) => ({ name, mimeType: "", buffer: readFileSync(join(data, na
 async function give(page, what) {
   await endedWell(page);
   if (!(await page.getByTestId("traffic").evaluate((details) => details.open))) {
-    await page.getByTestId("traffic").locator("summary").click();
+    await page.getByTestId("traffic").locator("summary").first().click();
   }
   await page.getByTestId("traffic-file").setInputFiles(what);
 }
