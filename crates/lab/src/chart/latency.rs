@@ -170,13 +170,13 @@ mod tests {
             ),
             (
                 said(&TTFT, P95),
-                "95 % of all first tokens come within 1 min 35 s with a",
-                "95th percentile of the time to first token: a 1 min 35 s.",
+                "95 % of all first tokens come within 95 s with a",
+                "95th percentile of the time to first token: a 95 s.",
             ),
             (
                 said(&E2E, P99),
-                "99 % of all answers are complete within 1 min 39 s with a",
-                "99th percentile of the time to last token: a 1 min 39 s.",
+                "99 % of all answers are complete within 99 s with a",
+                "99th percentile of the time to last token: a 99 s.",
             ),
             (
                 said(&E2E, Mean),
