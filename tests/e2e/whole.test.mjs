@@ -98,7 +98,7 @@ pageTest("two tabs do not disturb each other", { path: book, ...calm }, async ({
   assert.deepEqual(await reuseOfTwo(other), exactReuse);
 });
 
-pageTest("without WebGPU a live run computes on the CPU, and the measurement says why not on the GPU",
+pageTest("without WebGPU a live run computes on the CPU",
   { path: `${book}&execution.mode=tinygpt&execution.model=small`, open: false, timeout: 120_000, ...calm },
   async ({ page }) => {
     await page.addInitScript(() => Object.defineProperty(Navigator.prototype, "gpu", { get: () => undefined }));
