@@ -3,9 +3,7 @@
 #![cfg(not(target_arch = "wasm32"))]
 #![allow(clippy::unwrap_used, missing_docs)]
 
-mod common;
-
-use common::{Op, cases, configs, ops};
+use crate::common::{Op, cases, configs, ops};
 use proptest::prelude::*;
 use servelab_engine::random::mix;
 use servelab_engine::{Engine, EngineConfig, EngineEvent, Nanos, SequenceId, SequenceRequest, StepOutput, StepPlan};

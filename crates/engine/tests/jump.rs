@@ -2,9 +2,7 @@
 #![cfg(not(target_arch = "wasm32"))]
 #![allow(clippy::unwrap_used, missing_docs)]
 
-mod common;
-
-use common::{Wish, cases, configs, wishes};
+use crate::common::{Wish, cases, configs, wishes};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;

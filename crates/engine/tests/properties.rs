@@ -2,9 +2,7 @@
 #![cfg(not(target_arch = "wasm32"))]
 #![allow(clippy::unwrap_used, missing_docs)]
 
-mod common;
-
-use common::{Op, Wish, cases, configs, ops};
+use crate::common::{Op, Wish, cases, configs, ops};
 use proptest::prelude::*;
 use servelab_engine::{CostClock, CostModel, Engine, EngineConfig, EngineEvent, Nanos, SequenceId, StepOutput};
 use std::collections::BTreeMap;

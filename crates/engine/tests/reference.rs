@@ -2,10 +2,8 @@
 #![cfg(not(target_arch = "wasm32"))]
 #![allow(clippy::unwrap_used, missing_docs)]
 
-mod common;
-
-use common::naive::{Item, Naive};
-use common::{Op, cases, configs, ops};
+use crate::common::naive::{Item, Naive};
+use crate::common::{Op, cases, configs, ops};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;

@@ -1,9 +1,7 @@
 //! The fixed trace's published figures, reached without tuning anything to them.
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use servelab_engine::CostModel;
 use servelab_fleet::FleetConfig;
 use servelab_spec::experiment::{EngineSpec, PolicySpec};

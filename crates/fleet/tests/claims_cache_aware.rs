@@ -6,9 +6,7 @@
 #![cfg(not(target_arch = "wasm32"))]
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use servelab_engine::{CostModel, Nanos};
 use servelab_fleet::config::{Change, ChangeKind};
 use servelab_fleet::{Fleet, FleetConfig, RequestRecord};

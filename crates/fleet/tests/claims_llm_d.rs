@@ -5,9 +5,7 @@
 #![cfg(not(target_arch = "wasm32"))]
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use servelab_engine::{CostModel, Nanos};
 use servelab_fleet::FleetConfig;
 use servelab_fleet::config::Slow;

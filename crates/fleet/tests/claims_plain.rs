@@ -3,9 +3,7 @@
 #![cfg(not(target_arch = "wasm32"))]
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use servelab_engine::Nanos;
 use servelab_fleet::replica::server::{ServerConfig, Service};
 use servelab_fleet::telemetry::TelemetryConfig;

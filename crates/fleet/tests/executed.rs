@@ -2,9 +2,7 @@
 #![cfg(not(target_arch = "wasm32"))]
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use servelab_engine::random::mix;
 use servelab_engine::{Nanos, StepOutput, StepPlan};
 use servelab_fleet::{Fleet, FleetConfig, FleetError, Outcome, Poll, RequestRecord};

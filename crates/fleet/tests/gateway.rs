@@ -2,9 +2,7 @@
 #![cfg(not(target_arch = "wasm32"))]
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use servelab_engine::{EngineConfig, Nanos, QueueConfig as EngineQueue};
 use servelab_fleet::clients::ClientsConfig;
 use servelab_fleet::config::{Change, ChangeKind};

@@ -8,10 +8,8 @@
 
 #[path = "common/batches.rs"]
 mod batches;
-mod common;
-
+use crate::common::*;
 use batches::{Batch, Interval};
-use common::*;
 use servelab_engine::Nanos;
 use servelab_engine::random::Stream;
 use servelab_fleet::gateway::GatewayConfig;

@@ -2,10 +2,8 @@
 #![cfg(not(target_arch = "wasm32"))]
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::gateways::{gateways, queues};
-use common::*;
+use crate::common::gateways::{gateways, queues};
+use crate::common::*;
 use proptest::prelude::*;
 use servelab_engine::Nanos;
 use servelab_fleet::clients::ClientsConfig;

@@ -2,9 +2,7 @@
 #![cfg(not(target_arch = "wasm32"))]
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use proptest::prelude::*;
 use servelab_engine::Nanos;
 use servelab_fleet::clients::ClientsConfig;

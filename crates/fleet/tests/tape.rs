@@ -2,9 +2,7 @@
 #![cfg(not(target_arch = "wasm32"))]
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use servelab_engine::Nanos;
 use servelab_fleet::fleet::{Ending, Heard};
 use servelab_fleet::{Fleet, FleetConfig, Poll, RequestRecord};

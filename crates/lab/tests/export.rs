@@ -2,9 +2,7 @@
 #![cfg(not(target_arch = "wasm32"))]
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
-mod common;
-
-use common::SLOWER;
+use crate::common::SLOWER;
 use serde_json::Value;
 use servelab_lab::export::{export, markdown, methods, perfetto, prometheus};
 use servelab_lab::{Session, presets};

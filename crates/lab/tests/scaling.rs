@@ -2,9 +2,7 @@
 #![cfg(not(target_arch = "wasm32"))]
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::SLOWER;
+use crate::common::SLOWER;
 use servelab_lab::presets;
 use servelab_lab::run_priced;
 use servelab_spec::Report;

@@ -2,12 +2,10 @@
 #![cfg(all(feature = "flex", not(target_arch = "wasm32")))]
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
-mod common;
-
+use crate::common::desk::{Desk, Line};
+use crate::common::served::{self, serve};
+use crate::common::suite::{self, CPU_TOLERANCE, SHAPE, WAYS, weights};
 use burn::tensor::Device;
-use common::desk::{Desk, Line};
-use common::served::{self, serve};
-use common::suite::{self, CPU_TOLERANCE, SHAPE, WAYS, weights};
 use pollster::block_on;
 use servelab_tinygpt::{CpuKernels, KvShape, Portable, TinyGptConfig, Weights};
 

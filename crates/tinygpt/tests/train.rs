@@ -2,10 +2,8 @@
 #![cfg(all(feature = "train", not(target_arch = "wasm32")))]
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
+use crate::common::oracle::Oracle;
 use burn::tensor::Device;
-use common::oracle::Oracle;
 use pollster::block_on;
 use servelab_tinygpt::train::adamw::AdamW;
 use servelab_tinygpt::train::corpus::Corpus;
@@ -64,7 +62,10 @@ fn the_graph_computes_what_is_served() {
                 let expected = oracle.logits(history);
                 let row = rows[sequence * length + position];
                 let worst = row.iter().zip(expected).map(|(&a, b)| (f64::from(a) - b).abs()).fold(0.0, f64::max);
-                assert!(worst < common::suite::CPU_TOLERANCE, "sequence {sequence}, position {position}: {worst:.1e}");
+                assert!(
+                    worst < crate::common::suite::CPU_TOLERANCE,
+                    "sequence {sequence}, position {position}: {worst:.1e}"
+                );
             }
         }
     }

@@ -64,12 +64,14 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<()> {
     }
     for (source, gpu) in BROWSER.into_iter().filter(|(source, _)| wanted(source)) {
         let prepared = prepare(context, Needs::WASM_TESTS)?;
-        let targets = wasm::targets_of(&context.root.join("crates/tinygpt/tests"), gpu)?;
+        let mut targets = wasm::targets_of(&context.root.join(wasm::BROWSER_TESTS).join("tests"), gpu)?;
+        // The model's; what else runs in a browser measures nothing.
+        targets.retain(|target| gpu || target == "web_cpu");
         if targets.is_empty() {
             println!("{source}: nothing to measure, TinyGPT has no such browser tests");
         }
         for target in targets {
-            let command = wasm::wasm_pack(context, &prepared, "tinygpt", &target, gpu)?;
+            let command = wasm::wasm_pack(context, &prepared, &target, gpu)?;
             rows.extend(rows_of(command.args(["--", "bench", "--nocapture", "--include-ignored"]))?);
         }
     }

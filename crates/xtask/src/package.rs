@@ -30,10 +30,15 @@ pub(crate) fn command(context: &Context, args: &Args) -> Result<()> {
     Ok(())
 }
 
+/// Compiles its wasm.
+pub(crate) fn compile(context: &Context, prepared: &Prepared) -> Result<Command> {
+    let command = prepared.wasm(context, "cargo")?.args(["build", "--release", "--target", TARGET]);
+    Ok(command.args(["-p", "servelab-package"]))
+}
+
 /// Builds into `out`. What another build has left there goes.
 pub(crate) fn build(context: &Context, prepared: &Prepared, out: &Path) -> Result<()> {
-    let command = prepared.wasm(context, "cargo")?.args(["build", "--release", "--target", TARGET]);
-    command.args(["-p", "servelab-package"]).run()?;
+    compile(context, prepared)?.run()?;
     if out.exists() {
         fs::remove_dir_all(out).with_context(|| format!("cannot remove {}", out.display()))?;
     }

@@ -7,7 +7,7 @@
 /// `__wasm_call_ctors`, the linker assumes a command (a program that runs once and ends) and wraps *every* export in a
 /// call to it, the allocator and closures that JavaScript calls all the time included: registries grow without
 /// end and each call from JavaScript costs milliseconds (measured: a decode step of 353 ms instead of 14). Referring to
-/// the symbol, here, turns the wrapping off; so it must then be called, and only once. `tests/web_gpu.rs` counts the runs
+/// the symbol, here, turns the wrapping off; so it must then be called, and only once. `crates/browser/tests/web_gpu.rs` counts the runs
 /// of a constructor of its own.
 pub fn start() {
     #[cfg(target_family = "wasm")]

@@ -19,7 +19,10 @@ pub(super) fn doc(session: &Session<'_>) -> Result<Tally> {
 }
 
 pub(super) fn tests(session: &Session<'_>) -> Result<Tally> {
-    count_tests(everything(session, "test").arg("--no-fail-fast"))
+    // Without the examples: clippy has seen them, and to link each takes as long as a test program.
+    let programs = everything(session, "test").args(["--no-fail-fast", "--lib", "--bins", "--tests"]);
+    let programs = count_tests(programs)?;
+    Ok(programs.plus(&count_tests(everything(session, "test").args(["--no-fail-fast", "--doc"]))?))
 }
 
 /// A subcommand of cargo on all host crates and features at once, so that cargo settles the features of what they

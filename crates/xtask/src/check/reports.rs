@@ -1,6 +1,6 @@
 //! The presets' reports, as the host computes them: run twice and compared, then left for the browser's tests.
 //!
-//! `crates/lab/tests/web*.rs` includes these files and compares them with what wasm computes, byte by byte.
+//! `crates/browser/tests/web_lab.rs` includes these files and compares them with what wasm computes, byte by byte.
 
 use std::fs;
 
@@ -9,6 +9,7 @@ use anyhow::{Context as _, Result};
 use super::Session;
 use super::host::everything;
 use super::tally::Tally;
+use crate::context::Context;
 use crate::process::Command;
 
 /// The presets compared.
@@ -36,6 +37,11 @@ pub(super) fn run(session: &Session<'_>) -> Result<Tally> {
         fs::write(&path, first).with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(tally)
+}
+
+/// Has a run left them?
+pub(super) fn are_there(context: &Context) -> bool {
+    PRESETS.iter().all(|preset| context.root.join(FOLDER).join(preset).with_extension("json").is_file())
 }
 
 fn compare(preset: &str, first: &str, second: &str) -> Tally {

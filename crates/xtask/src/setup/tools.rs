@@ -85,6 +85,8 @@ fn install(context: &Context, tool: &Tool, build: &Path) -> Result<()> {
     let command = |locked: &[&str]| {
         Command::new("cargo")
             .env("CARGO_TARGET_DIR", build)
+            // Nobody debugs them, and to write and link their tables takes as long as to compile them.
+            .env("CARGO_PROFILE_DEV_DEBUG", "false")
             .args(["install", "--quiet", "--force", "--root"])
             .arg(context.tools())
             .args(tool.options)

@@ -2,6 +2,7 @@
 #![cfg(all(target_arch = "wasm32", feature = "webgpu"))]
 #![allow(clippy::unwrap_used)]
 
+#[path = "../../tinygpt/tests/common/mod.rs"]
 mod common;
 
 use common::desk::Desk;

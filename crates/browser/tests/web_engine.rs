@@ -1,11 +1,11 @@
 //! In a browser: the cases worked by hand, as on the host.
-#![cfg(target_arch = "wasm32")]
+#![cfg(all(target_arch = "wasm32", feature = "cpu"))]
 #![allow(missing_docs)]
 
-#[path = "golden.rs"]
+#[path = "../../engine/tests/golden.rs"]
 mod golden;
 
-#[path = "queue.rs"]
+#[path = "../../engine/tests/queue.rs"]
 mod queue;
 
 wasm_bindgen_test::wasm_bindgen_test_configure!(run_in_dedicated_worker);

@@ -1,10 +1,10 @@
 //! In a browser: a report is the host's to the byte, and the figures that are known exactly are the same.
 //!
 //! The host's reports are written by `cargo xtask test --only reports`, from the command line's own output.
-#![cfg(target_arch = "wasm32")]
+#![cfg(all(target_arch = "wasm32", feature = "cpu"))]
 #![allow(clippy::unwrap_used, missing_docs)]
 
-#[path = "exact.rs"]
+#[path = "../../lab/tests/exact.rs"]
 mod exact;
 
 use servelab_lab::{presets, run_priced};

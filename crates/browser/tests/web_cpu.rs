@@ -1,7 +1,8 @@
-//! The CPU kernels in a browser: `wasm-pack test --headless --chrome crates/tinygpt`.
-#![cfg(all(feature = "flex", target_arch = "wasm32"))]
+//! The CPU kernels in a browser: `wasm-pack test --headless --chrome crates/browser --test web_cpu`.
+#![cfg(all(target_arch = "wasm32", feature = "cpu"))]
 #![allow(clippy::unwrap_used)]
 
+#[path = "../../tinygpt/tests/common/mod.rs"]
 mod common;
 
 use burn::tensor::Device;

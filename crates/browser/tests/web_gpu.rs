@@ -5,7 +5,9 @@
 #![cfg(all(target_arch = "wasm32", feature = "webgpu"))]
 #![allow(clippy::unwrap_used)]
 
+#[path = "../../tinygpt/tests/common/mod.rs"]
 mod common;
+#[path = "../../tinygpt/tests/gpu/mod.rs"]
 mod gpu;
 
 use wasm_bindgen_test::wasm_bindgen_test_configure;
