@@ -36,6 +36,12 @@ function offline() {
   setTimeout(() => navigator.serviceWorker.register(new URL(boot.dataset.offline, document.baseURI)).catch(() => {}), 3000);
 }
 
+// What a bare address asks has an answer that was computed before anybody came: it is on screen until this tab has computed its own.
+if (boot.dataset.first && location.hash.length < 2) {
+  const text = async (response) => (response.ok ? response.text() : null);
+  globalThis.servelabFirst = fetch(new URL(boot.dataset.first, document.baseURI)).then(text).catch(() => null);
+}
+
 try {
   const [{ default: init }, response] = await Promise.all([
     import(new URL(boot.dataset.js, document.baseURI)),

@@ -1,7 +1,7 @@
 // The page with priced runs: the exact figures, addresses, cancelling, keyboard, stories, charts, files, pictures.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { pageTest, shotsOf } from "./lib.mjs";
+import { base, endedWell, pageTest, shotsOf } from "./lib.mjs";
 
 const book = "#preset=book-trace";
 
@@ -266,4 +266,27 @@ pageTest("pictures of the finished page", { path: book, reducedMotion: "reduce" 
   await page.getByTestId("chart-ttft_cdf").locator(".picture svg").waitFor();
   await page.waitForTimeout(500);
   await shotsOf(page, "book trace", { fullPage: true });
+});
+
+pageTest("a first visitor reads an answer before the simulator has come", { open: false, reducedMotion: "reduce" }, async ({ page }) => {
+  const waiting = [];
+  await page.route("**/servelab-worker_bg.wasm", (route) => waiting.push(route));
+  // An address that asks something else is not answered with it.
+  await page.goto(new URL("#preset=book-trace", base).href);
+  await page.getByText("The table fills as soon as the run has finished.").waitFor();
+  await page.waitForTimeout(500);
+  assert.equal(await page.getByTestId("findings").count(), 0);
+  await page.goto("about:blank");
+  await page.goto(base);
+  const findings = page.getByTestId("findings");
+  await findings.waitFor();
+  await page.getByTestId("before").waitFor();
+  assert.equal(await page.getByTestId("status").textContent(), "loading");
+  const [said, table] = [await findings.innerText(), await page.getByTestId("results").innerText()];
+  assert.ok(said.length > 100 && table.includes("p95"), said);
+  waiting.splice(0).forEach((route) => route.continue().catch(() => {}));
+  await endedWell(page);
+  await page.getByTestId("before").waitFor({ state: "detached" });
+  assert.equal(await findings.innerText(), said, "the run says the same");
+  assert.equal(await page.getByTestId("results").innerText(), table);
 });

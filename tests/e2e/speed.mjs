@@ -1,9 +1,10 @@
-// How long the page takes for the runs whose addresses stand in a file: a name, a tab and a fragment on each line. Prints rows of
-// `cargo xtask bench`: what, value, unit, remark. The chart is on the page and drawn all the while.
+// How smooth the page is, and how long it takes for the runs whose addresses stand in a file: a name, a tab and a fragment on each line.
+// Prints rows of `cargo xtask bench`: what, value, unit, remark. The chart is on the page and drawn all the while.
 // node tests/e2e/speed.mjs --url http://127.0.0.1:8080/ --addresses FILE
 import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { chromium } from "playwright-core";
+import { ended, play, runOnce, spread, traced, usable, watchStart } from "./measure.mjs";
 
 const { values } = parseArgs({ options: { url: { type: "string" }, addresses: { type: "string" } } });
 const flags = JSON.parse(readFileSync(new URL("../webdriver.json", import.meta.url), "utf8"))["goog:chromeOptions"].args;
@@ -12,10 +13,11 @@ const browser = await chromium.launch({
   args: [...flags.filter((flag) => flag !== "--headless"), "--enable-precise-memory-info"],
   headless: true,
 });
+const row = (what, value, digits, unit, remark) => console.log(`page: ${what}\t${value.toFixed(digits)}\t${unit}\t${remark}`);
+await smoothness();
 for (const line of readFileSync(values.addresses, "utf8").split("\n").filter((line) => line.includes("\t"))) {
   const [name, fragment] = line.split("\t");
-  const page = await (await browser.newContext({ viewport: { width: 1280, height: 860 }, serviceWorkers: "block" })).newPage();
-  page.on("pageerror", (error) => console.error(error));
+  const page = await fresh();
   let started = Date.now();
   await page.goto(new URL(`#${fragment}`, values.url).href);
   // Some addresses run by themselves, others when they are asked to. The main thread is watched meanwhile.
@@ -30,15 +32,35 @@ for (const line of readFileSync(values.addresses, "utf8").split("\n").filter((li
     started = Date.now();
     await page.getByTestId("run").click();
   }
-  await page.waitForFunction(() => ["done", "failed"].includes(document.querySelector("[data-testid=status]")?.textContent), undefined, {
-    timeout: 600_000,
-    polling: 100,
-  });
+  await ended(page);
   const seconds = (Date.now() - started) / 1000;
   const status = await page.getByTestId("status").textContent();
   if (status !== "done") throw new Error(`${name}: ${await page.getByTestId("error").allTextContents()}`);
   const longest = await page.evaluate(() => window.longest);
-  console.log(`page: ${name}\t${seconds.toFixed(1)}\ts\tlongest task of the main thread ${longest.toFixed(0)} ms`);
+  row(name, seconds, 1, "s", `longest task of the main thread ${longest.toFixed(0)} ms by the clock`);
   await page.context().close();
 }
 await browser.close();
+
+async function fresh() {
+  const page = await (await browser.newContext({ viewport: { width: 1280, height: 860 }, serviceWorkers: "block" })).newPage();
+  page.on("pageerror", (error) => console.error(error));
+  return page;
+}
+
+/** When the page can be used, what a run asks of its thread, and what a picture costs. */
+async function smoothness() {
+  const page = await fresh();
+  await watchStart(page);
+  await page.goto(new URL("#preset=multi-tenant&workload.requests=20000&replicas=64", values.url).href);
+  const { shown, ready } = await usable(page);
+  row("shown after its wasm has come", shown, 0, "ms", `the simulator ready after ${ready.toFixed(0)} ms; aim 1000`);
+  await ended(page);
+  const { tasks } = await traced(browser, page, () => runOnce(page));
+  const { p99, most } = spread(tasks);
+  row("longest task in a run, 64 replicas", most, 1, "ms", `of CPU; ${tasks.length} tasks, p99 ${p99.toFixed(1)} ms; aim 50`);
+  const drawn = await traced(browser, page, () => play(page, 4000));
+  const frame = spread(drawn.tasks).sum / drawn.frames;
+  row("64 replicas at play", drawn.frames / drawn.seconds, 0, "frames/s", `${frame.toFixed(1)} ms of CPU for each, pixels by the CPU; aim 60`);
+  await page.context().close();
+}

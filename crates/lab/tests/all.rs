@@ -6,6 +6,7 @@ mod common;
 mod exact;
 mod export;
 mod findings;
+mod first;
 mod guesses;
 mod knee;
 mod live;

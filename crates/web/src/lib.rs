@@ -6,6 +6,7 @@
 //! | `text` | every sentence of the page |
 //! | `state` | the signals, all in one place |
 //! | `control` | starting and ending runs, hearing the workers |
+//! | `first` | the answer that is there before the run |
 //! | `cold` | asking how a cold start goes |
 //! | `foresight` | asking which signal sees too much load coming |
 //! | `playback` | the clock of the stage |
@@ -24,6 +25,7 @@ mod address;
 mod cold;
 mod control;
 mod env;
+mod first;
 mod foresight;
 pub mod format;
 mod keys;

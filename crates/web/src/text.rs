@@ -178,6 +178,7 @@ texts! {
     RESULTS_REGION = "Results";
     RESULTS = "Which policy wins";
     RESULTS_EMPTY = "The table fills as soon as the run has finished.";
+    FROM_BEFORE = "computed before your visit; this tab is about to compute its own";
     RESULTS_FAILED = "No result: the run failed. What to try stands above.";
     STALE_RESULTS = "These results are of the settings before your changes.";
     PARTIAL = "Cancelled: these are the results until then, and later policies may be missing requests.";

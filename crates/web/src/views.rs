@@ -38,7 +38,7 @@ pub(crate) use results::Sort;
 
 use crate::link::Host;
 use crate::state::{App, Phase};
-use crate::{address, cold as cold_start, control, env, format, keys, look, playback, text};
+use crate::{address, cold as cold_start, control, env, first, format, keys, look, playback, text};
 use leptos::prelude::*;
 
 /// The page.
@@ -57,6 +57,7 @@ pub(crate) fn Page() -> impl IntoView {
     keys::watch(app);
     app.run.phase.set(Phase::Loading);
     control::open(app, Host::Cpu);
+    first::show(app);
     view! {
         <header::Header />
         <main id="main" tabindex="-1">

@@ -11,6 +11,7 @@ pub(crate) use column::Sort;
 use super::export::Export;
 use super::tenants::{Replicas, Tenants};
 use super::terms::marked;
+use crate::first::BEFORE;
 use crate::state::{App, Phase};
 use crate::text;
 use crate::text::glossary::Marker;
@@ -29,10 +30,14 @@ pub(super) fn Results() -> impl IntoView {
     // Announced once per result, and only then.
     let announced =
         move || app.run.report.with(|report| report.as_ref().map(|r| r.findings.join(" ")).unwrap_or_default());
-    let old = move || app.run.reported.get() != app.run.number.get();
+    let before = Memo::new(move |_| app.run.reported.get() == BEFORE);
+    let old = move || !before.get() && app.run.reported.get() != app.run.number.get();
     view! {
         <section class="results" aria-label=text::RESULTS_REGION>
-            <h2>{text::RESULTS}</h2>
+            <h2>
+                {text::RESULTS}
+                {move || before.get().then(|| view! { <span class="muted results-before" data-testid="before">{text::FROM_BEFORE}</span> })}
+            </h2>
             <p class="visually-hidden" aria-live="polite">{announced}</p>
             {move || match app.run.report.get() {
                 None => view! { <p class="muted">{move || match app.run.phase.get() {
