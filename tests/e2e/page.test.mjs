@@ -282,11 +282,11 @@ pageTest("a first visitor reads an answer before the simulator has come", { open
   await findings.waitFor();
   await page.getByTestId("before").waitFor();
   assert.equal(await page.getByTestId("status").textContent(), "loading");
-  const [said, table] = [await findings.innerText(), await page.getByTestId("results").innerText()];
+  const [said, table] = [await findings.innerText(), await page.getByTestId("results-table").innerText()];
   assert.ok(said.length > 100 && table.includes("p95"), said);
   waiting.splice(0).forEach((route) => route.continue().catch(() => {}));
   await endedWell(page);
   await page.getByTestId("before").waitFor({ state: "detached" });
   assert.equal(await findings.innerText(), said, "the run says the same");
-  assert.equal(await page.getByTestId("results").innerText(), table);
+  assert.equal(await page.getByTestId("results-table").innerText(), table);
 });
