@@ -58,10 +58,10 @@ export function watchStart(page) {
   return page.addInitScript(() => {
     const look = new MutationObserver(() => {
       window.shown ??= document.querySelector("#main") ? performance.now() : undefined;
-      window.ready ??= document.querySelector("[data-testid=run]:enabled, [data-testid=cancel]") ? performance.now() : undefined;
+      window.ready ??= ["running", "done"].includes(document.querySelector("[data-testid=status]")?.textContent) ? performance.now() : undefined;
       if (window.ready) look.disconnect();
     });
-    look.observe(document, { subtree: true, childList: true, attributes: true });
+    look.observe(document, { subtree: true, childList: true, characterData: true });
   });
 }
 

@@ -11,7 +11,7 @@ pageTest("the page can be used a second after its wasm has come", { open: false 
   await page.goto(new URL("#preset=book-trace", base).href);
   const { shown, ready } = await usable(page);
   // The simulator comes on its own way meanwhile; when it is there depends on the network.
-  console.log(`after the page's wasm had come: shown after ${shown.toFixed(0)} ms, the simulator ready after ${ready.toFixed(0)} ms`);
+  console.log(`after the page's wasm had come: shown after ${shown.toFixed(0)} ms, the first run under way after ${ready.toFixed(0)} ms`);
   assert.ok(shown > 0 && shown < 1000, `${shown} ms`);
 });
 

@@ -54,7 +54,7 @@ async function smoothness() {
   await watchStart(page);
   await page.goto(new URL("#preset=multi-tenant&workload.requests=20000&replicas=64", values.url).href);
   const { shown, ready } = await usable(page);
-  row("shown after its wasm has come", shown, 0, "ms", `the simulator ready after ${ready.toFixed(0)} ms; aim 1000`);
+  row("shown after its wasm has come", shown, 0, "ms", `the first run under way after ${ready.toFixed(0)} ms; aim 1000`);
   await ended(page);
   const { tasks } = await traced(browser, page, () => runOnce(page));
   const { p99, most } = spread(tasks);
