@@ -284,6 +284,8 @@ pageTest("a first visitor reads an answer before the simulator has come", { open
   assert.equal(await page.getByTestId("status").textContent(), "loading");
   const [said, table] = [await findings.innerText(), await page.getByTestId("results-table").innerText()];
   assert.ok(said.length > 100 && table.includes("p95"), said);
+  assert.match(await page.getByRole("main").innerText(), /Round-robin/);
+  assert.doesNotMatch(await page.getByRole("main").innerText(), /round_robin|prefix_affinity/, "people's names, before the catalog is there");
   waiting.splice(0).forEach((route) => route.continue().catch(() => {}));
   await endedWell(page);
   await page.getByTestId("before").waitFor({ state: "detached" });

@@ -22,9 +22,11 @@ pub(crate) fn show(app: App) {
         if app.catalog.with_untracked(Option::is_some) {
             return;
         }
-        app.draft.set(report.spec.clone());
-        app.run.spec.set(Some(Arc::new(report.spec.clone())));
+        // The report first: it knows what its policies are called.
+        let spec = report.spec.clone();
         app.run.reported.set(BEFORE);
         app.run.report.set(Some(Arc::new(report)));
+        app.draft.set(spec.clone());
+        app.run.spec.set(Some(Arc::new(spec)));
     });
 }

@@ -448,7 +448,7 @@ impl App {
     pub(crate) fn label_of(&self, policy: &servelab_spec::experiment::PolicySpec) -> String {
         self.catalog.with(|catalog| {
             let info = catalog.as_ref().and_then(|c| c.policies.iter().find(|info| info.name == policy.name));
-            let Some(info) = info else { return policy.name.clone() };
+            let Some(info) = info else { return self.name_before(&policy.name) };
             let notes: Vec<String> = info
                 .params
                 .iter()
@@ -459,5 +459,13 @@ impl App {
                 .collect();
             if notes.is_empty() { info.label.clone() } else { format!("{} ({})", info.label, notes.join(", ")) }
         })
+    }
+
+    /// What a report calls a policy, before a worker has spoken; its plain name where none is there.
+    fn name_before(&self, name: &str) -> String {
+        let label = self.run.report.with_untracked(|report| {
+            report.as_ref()?.policies.iter().find(|policy| policy.name == name).map(|policy| policy.label.clone())
+        });
+        label.unwrap_or_else(|| name.to_owned())
     }
 }
