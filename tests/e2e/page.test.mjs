@@ -200,12 +200,35 @@ pageTest("charts are drawn, read by keyboard and zoomed", { path: book, reducedM
   const said = await over.getAttribute("aria-valuetext");
   assert.match(said, /\d/);
   assert.equal((await page.getByTestId("read-ttft_over_time").textContent()).trim(), said);
-  const before = await page.getByTestId("chart-ttft_over_time").locator(".picture").innerHTML();
-  await over.press("+");
-  await page.waitForFunction(
-    (before) => document.querySelector("[data-testid=chart-ttft_over_time] .picture").innerHTML !== before,
-    before,
-  );
+  const picture = page.getByTestId("chart-ttft_over_time").locator(".picture");
+  const changed = (before) =>
+    page.waitForFunction((before) => document.querySelector("[data-testid=chart-ttft_over_time] .picture").innerHTML !== before, before);
+  const press = async (key) => {
+    const before = await picture.innerHTML();
+    await over.press(key);
+    await changed(before);
+    return picture.innerHTML();
+  };
+  const zoomed = await press("+");
+  // Along the axis and back: the same part is the same picture.
+  assert.notEqual(await press("["), zoomed);
+  assert.equal(await press("]"), zoomed);
+  // Drawn along by hand, the picture follows at once, and the part that belongs there comes when it is let go.
+  const box = await over.boundingBox();
+  const at = (share) => [box.x + share * box.width, box.y + box.height / 2];
+  await page.keyboard.down("Shift");
+  await page.mouse.move(...at(0.3));
+  await page.mouse.down();
+  await page.mouse.move(...at(0.5));
+  assert.match(await picture.evaluate((picture) => picture.style.transform), /translateX\(\d/);
+  await page.mouse.up();
+  await page.keyboard.up("Shift");
+  await changed(zoomed);
+  await page.waitForFunction(() => document.querySelector("[data-testid=chart-ttft_over_time] .picture").style.transform === "");
+  // At the end there is nothing further.
+  await page.getByTestId("chart-ttft_over_time").getByRole("button", { name: "Go right" }).click();
+  await over.press("0");
+  await page.waitForFunction(() => document.querySelector("[data-testid=chart-ttft_over_time] [aria-label='Go right']").disabled);
 });
 
 pageTest("a run leaves as numbers, tables, a paragraph, a trace and metrics", { path: book }, async ({ page }) => {

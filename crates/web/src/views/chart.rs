@@ -1,7 +1,8 @@
 //! One chart: the worker draws the picture, the page adds what a picture lacks. Cross-hair and read-out under pointer and
-//! keys, zoom by asking for a part of the axis, the numbers as a table, and files.
+//! keys, zooming and going along by asking for a part of the axis, the numbers as a table, and files.
 
 pub(super) mod files;
+mod part;
 mod read;
 
 use super::pick::{Pick, statistics};
@@ -12,6 +13,7 @@ use crate::views::files::TableBox;
 use crate::{control, env, format, text};
 use leptos::html;
 use leptos::prelude::*;
+use part::Part;
 use servelab_spec::protocol::{Chart, ChartRequest, Statistic};
 use std::sync::Arc;
 use wasm_bindgen::JsCast;
@@ -29,6 +31,9 @@ const GROWS_EVERY_MS: f64 = 250.0;
 /// A drag shorter than this share of the plot is a click and not a selection.
 const SHORTEST_DRAG: f64 = 0.02;
 
+/// A step along the axis, as a share of what is shown: the other half is still there to be recognised.
+const HALF: f64 = 0.5;
+
 /// Rows of the numbers' table; the file has all of them.
 const MOST_ROWS: usize = 200;
 
@@ -37,11 +42,16 @@ const MOST_ROWS: usize = 200;
 pub(super) struct Reading {
     chart: RwSignal<Option<Arc<Chart>>>,
     /// Part of the x axis shown; the whole when absent.
-    range: RwSignal<Option<(f64, f64)>>,
+    range: RwSignal<Option<Part>>,
+    /// The whole axis, as it was last drawn.
+    whole: StoredValue<Option<Part>>,
     /// Cross-hair, share of the plot's width.
     cursor: RwSignal<Option<f64>>,
     /// Start of a drag, share of the plot's width.
     drag: RwSignal<Option<f64>>,
+    /// Where the picture was taken hold of to draw it along, and how far it is by now; shares of the plot's width.
+    held: RwSignal<Option<f64>>,
+    slid: RwSignal<f64>,
 }
 
 /// The chart at a position of [`CHARTS`].
@@ -54,6 +64,9 @@ pub(super) fn ChartView(at: usize) -> impl IntoView {
         range: RwSignal::new(None),
         cursor: RwSignal::new(None),
         drag: RwSignal::new(None),
+        whole: StoredValue::new(None),
+        held: RwSignal::new(None),
+        slid: RwSignal::new(0.0),
     };
     let figure = NodeRef::<html::Figure>::new();
     ask(app, id, reading, figure);
@@ -65,9 +78,9 @@ pub(super) fn ChartView(at: usize) -> impl IntoView {
     view! {
         <figure class="chart" node_ref=figure data-testid=format!("chart-{id}") data-keys="">
             <figcaption class="visually-hidden">{move || title.get()}</figcaption>
-            <div class="plot">
+            <div class="plot" class:plot-held=move || reading.slid.get() != 0.0>
                 // The picture brings its own role, name and description.
-                <div class="picture" inner_html=svg></div>
+                <div class="picture" style:transform=move || slide(reading) inner_html=svg></div>
                 <Show when=move || svg.with(String::is_empty)>
                     <p class="muted">{text::CHART_LOADING}</p>
                 </Show>
@@ -81,6 +94,8 @@ pub(super) fn ChartView(at: usize) -> impl IntoView {
                 <div class="chart-tools" role="group" aria-label=text::ZOOM>
                     <button type="button" class="quiet small" title=text::ZOOM_IN aria-label=text::ZOOM_IN on:click=move |_| zoom(reading, 0.5)>"+"</button>
                     <button type="button" class="quiet small" title=text::ZOOM_OUT aria-label=text::ZOOM_OUT on:click=move |_| zoom(reading, 2.0)>"−"</button>
+                    <button type="button" class="quiet small" title=text::GO_LEFT aria-label=text::GO_LEFT on:click=move |_| go(reading, -HALF) disabled=move || reading.range.get().is_none()>"←"</button>
+                    <button type="button" class="quiet small" title=text::GO_RIGHT aria-label=text::GO_RIGHT on:click=move |_| go(reading, HALF) disabled=move || reading.range.get().is_none()>"→"</button>
                     <button type="button" class="quiet small" on:click=move |_| reading.range.set(None) disabled=move || reading.range.get().is_none()>{text::ZOOM_RESET}</button>
                 </div>
             {behind(chart.into())}
@@ -107,6 +122,14 @@ fn latency_tools(app: App) -> impl IntoView {
 /// Asks for the picture whenever what it depends on has changed.
 fn ask(app: App, id: &'static str, reading: Reading, figure: NodeRef<html::Figure>) {
     let resized = watch_width(figure);
+    // A picture that has come stands where it was drawn for.
+    Effect::new(move |_| {
+        let x = reading.chart.with(|chart| chart.as_ref().map(|chart| chart.x));
+        reading.slid.set(0.0);
+        if reading.range.with_untracked(Option::is_none) {
+            reading.whole.set_value(x);
+        }
+    });
     // A new run has new axes.
     Effect::new(move |_| {
         app.run.reported.track();
@@ -171,7 +194,19 @@ fn Overlay(app: App, reading: Reading, area: [f64; 4], x: (f64, f64)) -> impl In
         let (from, to) = (reading.drag.get()?, reading.cursor.get()?);
         Some((from.min(to), (from - to).abs()))
     };
+    let begin = move |event: PointerEvent| {
+        // With shift the picture is drawn along; what is whole has nowhere to go.
+        let along = event.shift_key() && reading.range.with_untracked(Option::is_some);
+        if along { &reading.held } else { &reading.drag }.set(share_of(&event));
+    };
+    let point = move |event: PointerEvent| match reading.held.get_untracked() {
+        Some(from) => reading.slid.set(share_of(&event).unwrap_or(from) - from),
+        None => reading.cursor.set(share_of(&event)),
+    };
     let finish = move |event: PointerEvent| {
+        if let_go(reading) {
+            return;
+        }
         let (Some(from), Some(to)) = (reading.drag.get_untracked(), share_of(&event)) else { return };
         reading.drag.set(None);
         if (from - to).abs() >= SHORTEST_DRAG {
@@ -198,9 +233,9 @@ fn Overlay(app: App, reading: Reading, area: [f64; 4], x: (f64, f64)) -> impl In
             style:top=format!("{top}px")
             style:width=format!("{width}px")
             style:height=format!("{height}px")
-            on:pointermove=move |event| reading.cursor.set(share_of(&event))
-            on:pointerleave=move |_| { reading.cursor.set(None); reading.drag.set(None); }
-            on:pointerdown=move |event| reading.drag.set(share_of(&event))
+            on:pointermove=point
+            on:pointerleave=move |_| { reading.cursor.set(None); reading.drag.set(None); let_go(reading); }
+            on:pointerdown=begin
             on:pointerup=finish
             on:keydown=move |event| keys(&event, reading)
         >
@@ -221,6 +256,8 @@ fn keys(event: &KeyboardEvent, reading: Reading) {
         "End" => reading.cursor.set(Some(1.0)),
         "+" | "=" => zoom(reading, 0.5),
         "-" => zoom(reading, 2.0),
+        "[" => go(reading, -HALF),
+        "]" => go(reading, HALF),
         "0" => reading.range.set(None),
         _ => return,
     }
@@ -231,13 +268,40 @@ fn keys(event: &KeyboardEvent, reading: Reading) {
 fn zoom(reading: Reading, factor: f64) {
     let Some(x) = reading.chart.with_untracked(|chart| chart.as_ref().map(|chart| chart.x)) else { return };
     let share = reading.cursor.get_untracked().unwrap_or(0.5);
-    let centre = x.0 + share * (x.1 - x.0);
-    let width = (x.1 - x.0) * factor;
     // Zooming out of the whole is the whole; the worker clamps what lies outside of the data.
     if factor > 1.0 && reading.range.get_untracked().is_none() {
         return;
     }
-    reading.range.set(Some((centre - share * width, centre + (1.0 - share) * width)));
+    reading.range.set(Some(part::zoomed(x, factor, share)));
+}
+
+/// Goes along the axis by a share of what is shown; later is to the right.
+fn go(reading: Reading, share: f64) {
+    let (Some(shown), Some(whole)) = (reading.range.get_untracked(), reading.whole.get_value()) else { return };
+    let moved = part::moved(shown, whole, share);
+    if moved == shown {
+        // Nothing new will come that would put the picture back.
+        reading.slid.set(0.0);
+    } else {
+        reading.range.set(Some(moved));
+    }
+}
+
+/// The hand that held the picture is gone; false when none did.
+fn let_go(reading: Reading) -> bool {
+    let held = reading.held.get_untracked().is_some();
+    if held {
+        reading.held.set(None);
+        go(reading, -reading.slid.get_untracked());
+    }
+    held
+}
+
+/// How far the picture is drawn along, until the one for that place has come.
+fn slide(reading: Reading) -> String {
+    let (slid, width) =
+        (reading.slid.get(), reading.chart.with(|chart| chart.as_ref().map_or(0.0, |chart| chart.area[2])));
+    if slid == 0.0 { String::new() } else { format!("translateX({:.1}px)", slid * width) }
 }
 
 /// What lies behind a picture: its files, and its numbers as a table.
