@@ -38,6 +38,7 @@ for (const line of readFileSync(values.addresses, "utf8").split("\n").filter((li
   if (status !== "done") throw new Error(`${name}: ${await page.getByTestId("error").allTextContents()}`);
   const longest = await page.evaluate(() => window.longest);
   row(name, seconds, 1, "s", `longest task of the main thread ${longest.toFixed(0)} ms by the clock`);
+  if (name.startsWith("million")) await along(page, name);
   await page.context().close();
 }
 await browser.close();
@@ -63,4 +64,26 @@ async function smoothness() {
   const frame = spread(drawn.tasks).sum / drawn.frames;
   row("64 replicas at play", drawn.frames / drawn.seconds, 0, "frames/s", `${frame.toFixed(1)} ms of CPU for each, pixels by the CPU; aim 60`);
   await page.context().close();
+}
+
+/** A chart of all the run's requests, zoomed and gone along: how long until the part is drawn, and what it asks of the page's thread. */
+async function along(page, name) {
+  const chart = page.getByTestId("chart-ttft_over_time");
+  const picture = chart.locator(".picture");
+  await picture.locator("svg").waitFor();
+  const press = async (label) => {
+    const before = await picture.innerHTML();
+    await chart.getByRole("button", { name: label }).click();
+    const changed = (before) => document.querySelector("[data-testid=chart-ttft_over_time] .picture").innerHTML !== before;
+    await page.waitForFunction(changed, before, { timeout: 60_000, polling: 20 });
+  };
+  for (let times = 0; times < 3; times += 1) await press("Zoom in");
+  const steps = 10;
+  let took;
+  const { tasks } = await traced(browser, page, async () => {
+    const started = Date.now();
+    for (let step = 0; step < steps; step += 1) await press(step % 2 ? "Go right" : "Go left");
+    took = (Date.now() - started) / steps;
+  });
+  row(`${name}: its chart gone along`, took, 0, "ms", `a step; longest task ${spread(tasks).most.toFixed(1)} ms of CPU`);
 }
