@@ -2,6 +2,9 @@
 #![cfg(all(target_arch = "wasm32", feature = "cpu"))]
 #![allow(missing_docs)]
 
+#[path = "../../fleet/tests/common/mod.rs"]
+mod common;
+
 #[path = "../../fleet/tests/book.rs"]
 mod book;
 
