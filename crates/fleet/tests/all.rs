@@ -13,7 +13,6 @@ mod executed;
 mod gateway;
 mod invariants;
 mod jumps;
-mod million;
 mod queueing;
 mod restore;
 mod scaling;

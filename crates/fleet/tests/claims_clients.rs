@@ -11,10 +11,7 @@
 #![cfg(not(target_arch = "wasm32"))]
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
-#[path = "common/crowds.rs"]
-mod crowds;
-
-use crowds::*;
+use crate::common::crowds::*;
 use servelab_engine::Nanos;
 use servelab_engine::random::Stream;
 use servelab_fleet::clients::*;

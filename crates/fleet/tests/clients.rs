@@ -3,10 +3,7 @@
 #![cfg(not(target_arch = "wasm32"))]
 #![allow(clippy::unwrap_used)]
 
-#[path = "common/crowds.rs"]
-mod crowds;
-
-use crowds::*;
+use crate::common::crowds::*;
 use servelab_engine::Nanos;
 use servelab_fleet::clients::{Backoff, ClientPolicy, ClientsConfig, Crowd, Hedge, Pace, RetryOn};
 use servelab_fleet::config::{Change, ChangeKind};

@@ -2,6 +2,7 @@
 #![allow(dead_code, clippy::unwrap_used)]
 
 #[cfg(not(target_arch = "wasm32"))]
+pub mod crowds;
 pub mod gateways;
 
 use servelab_engine::{CostModel, EngineConfig, Nanos};
