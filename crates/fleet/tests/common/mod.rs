@@ -3,6 +3,7 @@
 
 #[cfg(not(target_arch = "wasm32"))]
 pub mod crowds;
+#[cfg(not(target_arch = "wasm32"))]
 pub mod gateways;
 
 use servelab_engine::{CostModel, EngineConfig, Nanos};
