@@ -226,9 +226,9 @@ pageTest("charts are drawn, read by keyboard and zoomed", { path: book, reducedM
   await changed(zoomed);
   await page.waitForFunction(() => document.querySelector("[data-testid=chart-ttft_over_time] .picture").style.transform === "");
   // At the end there is nothing further.
-  await page.getByTestId("chart-ttft_over_time").getByRole("button", { name: "Go right" }).click();
+  await page.getByTestId("chart-ttft_over_time").getByRole("button", { name: "Pan right" }).click();
   await over.press("0");
-  await page.waitForFunction(() => document.querySelector("[data-testid=chart-ttft_over_time] [aria-label='Go right']").disabled);
+  await page.waitForFunction(() => document.querySelector("[data-testid=chart-ttft_over_time] [aria-label='Pan right']").disabled);
 });
 
 pageTest("a run leaves as numbers, tables, a paragraph, a trace and metrics", { path: book }, async ({ page }) => {

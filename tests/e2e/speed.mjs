@@ -38,7 +38,7 @@ for (const line of readFileSync(values.addresses, "utf8").split("\n").filter((li
   if (status !== "done") throw new Error(`${name}: ${await page.getByTestId("error").allTextContents()}`);
   const longest = await page.evaluate(() => window.longest);
   row(name, seconds, 1, "s", `longest task of the main thread ${longest.toFixed(0)} ms by the clock`);
-  if (name.startsWith("million")) await along(page, name);
+  if (name.startsWith("million")) await pan(page, name);
   await page.context().close();
 }
 await browser.close();
@@ -66,8 +66,8 @@ async function smoothness() {
   await page.context().close();
 }
 
-/** A chart of all the run's requests, zoomed and gone along: how long until the part is drawn, and what it asks of the page's thread. */
-async function along(page, name) {
+/** A chart of all the run's requests, zoomed and panned: how long until the part is drawn, and what it asks of the page's thread. */
+async function pan(page, name) {
   const chart = page.getByTestId("chart-ttft_over_time");
   const picture = chart.locator(".picture");
   await picture.locator("svg").waitFor();
@@ -82,8 +82,8 @@ async function along(page, name) {
   let took;
   const { tasks } = await traced(browser, page, async () => {
     const started = Date.now();
-    for (let step = 0; step < steps; step += 1) await press(step % 2 ? "Go right" : "Go left");
+    for (let step = 0; step < steps; step += 1) await press(step % 2 ? "Pan right" : "Pan left");
     took = (Date.now() - started) / steps;
   });
-  row(`${name}: its chart gone along`, took, 0, "ms", `a step; longest task ${spread(tasks).most.toFixed(1)} ms of CPU`);
+  row(`${name}: its chart panned`, took, 0, "ms", `a step; longest task ${spread(tasks).most.toFixed(1)} ms of CPU`);
 }

@@ -8,7 +8,7 @@ use servelab_spec::catalog::{Catalog, PresetInfo};
 use servelab_spec::experiment::{DeviceChoice, ExecutionMode};
 use servelab_spec::protocol::{ChartRequest, DeviceReport, ExportKind, FromWorker, ToWorker};
 use servelab_spec::validate::MAX_POLICIES;
-use servelab_spec::{Report, wire};
+use servelab_spec::wire;
 use std::sync::Arc;
 use std::time::Duration;
 use wasm_bindgen::JsValue;
@@ -228,8 +228,15 @@ fn listen(app: App, host: Host, message: FromWorker) {
         }
         FromWorker::Frame { run, frame } if run == current => playback::arrived(app, *frame),
         FromWorker::Report { run, partial, report } if run == current => {
-            // A task of its own for all that shows it: to read the message was one.
-            set_timeout(move || reported(app, run, partial, *report), Duration::ZERO);
+            app.run.phase.set(if partial { Phase::Partial } else { Phase::Done });
+            app.run.reported.set(run);
+            if !partial {
+                env::tell("servelab:finished", || wire::to_text(&*report).unwrap_or_default());
+            }
+            app.run.report.set(Some(Arc::new(*report)));
+            let wall = env::now_ms() - app.run.started_ms.get_untracked();
+            playback::ended(app, wall < WATCHED_MS);
+            measure_quietly(app);
         }
         FromWorker::ColdStart { run, answer } => app.cold.answered(run, *answer),
         FromWorker::Signals { run, report } => app.foresight.answered(run, *report),
@@ -269,21 +276,6 @@ fn listen(app: App, host: Host, message: FromWorker) {
         // Answers about runs that were replaced meanwhile.
         _ => {}
     }
-}
-
-fn reported(app: App, run: u32, partial: bool, report: Report) {
-    if run != app.run.number.get_untracked() {
-        return;
-    }
-    app.run.phase.set(if partial { Phase::Partial } else { Phase::Done });
-    app.run.reported.set(run);
-    if !partial {
-        env::tell("servelab:finished", || wire::to_text(&report).unwrap_or_default());
-    }
-    app.run.report.set(Some(Arc::new(report)));
-    let wall = env::now_ms() - app.run.started_ms.get_untracked();
-    playback::ended(app, wall < WATCHED_MS);
-    measure_quietly(app);
 }
 
 fn ready(app: App, host: Host, catalog: Catalog) {

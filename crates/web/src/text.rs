@@ -221,11 +221,11 @@ texts! {
     STATISTIC = "Figure that the lines follow";
     CHART_NUMBERS = "The numbers behind the chart";
     SERIES = "series";
-    READ_CHART = "Read the chart: arrow keys move, + and − zoom, [ and ] go along, 0 shows all";
+    READ_CHART = "Read the chart: arrow keys move, + and − zoom, [ and ] pan, 0 shows all";
     ZOOM_IN = "Zoom in";
     ZOOM_OUT = "Zoom out";
-    GO_LEFT = "Go left";
-    GO_RIGHT = "Go right";
+    PAN_LEFT = "Pan left";
+    PAN_RIGHT = "Pan right";
     ZOOM_RESET = "All";
     ZOOM = "Zoom";
 

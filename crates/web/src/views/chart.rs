@@ -1,5 +1,5 @@
 //! One chart: the worker draws the picture, the page adds what a picture lacks. Cross-hair and read-out under pointer and
-//! keys, zooming and going along by asking for a part of the axis, the numbers as a table, and files.
+//! keys, zooming and panning by asking for a part of the axis, the numbers as a table, and files.
 
 pub(super) mod files;
 mod part;
@@ -31,7 +31,7 @@ const GROWS_EVERY_MS: f64 = 250.0;
 /// A drag shorter than this share of the plot is a click and not a selection.
 const SHORTEST_DRAG: f64 = 0.02;
 
-/// A step along the axis, as a share of what is shown: the other half is still there to be recognised.
+/// A step of panning, as a share of what is shown: the other half is still there to be recognised.
 const HALF: f64 = 0.5;
 
 /// Rows of the numbers' table; the file has all of them.
@@ -49,7 +49,7 @@ pub(super) struct Reading {
     cursor: RwSignal<Option<f64>>,
     /// Start of a drag, share of the plot's width.
     drag: RwSignal<Option<f64>>,
-    /// Where the picture was taken hold of to draw it along, and how far it is by now; shares of the plot's width.
+    /// Where the picture was taken hold of to pan it, and how far it is by now; shares of the plot's width.
     held: RwSignal<Option<f64>>,
     slid: RwSignal<f64>,
 }
@@ -94,8 +94,8 @@ pub(super) fn ChartView(at: usize) -> impl IntoView {
                 <div class="chart-tools" role="group" aria-label=text::ZOOM>
                     <button type="button" class="quiet small" title=text::ZOOM_IN aria-label=text::ZOOM_IN on:click=move |_| zoom(reading, 0.5)>"+"</button>
                     <button type="button" class="quiet small" title=text::ZOOM_OUT aria-label=text::ZOOM_OUT on:click=move |_| zoom(reading, 2.0)>"−"</button>
-                    <button type="button" class="quiet small" title=text::GO_LEFT aria-label=text::GO_LEFT on:click=move |_| go(reading, -HALF) disabled=move || reading.range.get().is_none()>"←"</button>
-                    <button type="button" class="quiet small" title=text::GO_RIGHT aria-label=text::GO_RIGHT on:click=move |_| go(reading, HALF) disabled=move || reading.range.get().is_none()>"→"</button>
+                    <button type="button" class="quiet small" title=text::PAN_LEFT aria-label=text::PAN_LEFT on:click=move |_| pan(reading, -HALF) disabled=move || reading.range.get().is_none()>"←"</button>
+                    <button type="button" class="quiet small" title=text::PAN_RIGHT aria-label=text::PAN_RIGHT on:click=move |_| pan(reading, HALF) disabled=move || reading.range.get().is_none()>"→"</button>
                     <button type="button" class="quiet small" on:click=move |_| reading.range.set(None) disabled=move || reading.range.get().is_none()>{text::ZOOM_RESET}</button>
                 </div>
             {behind(chart.into())}
@@ -195,9 +195,9 @@ fn Overlay(app: App, reading: Reading, area: [f64; 4], x: (f64, f64)) -> impl In
         Some((from.min(to), (from - to).abs()))
     };
     let begin = move |event: PointerEvent| {
-        // With shift the picture is drawn along; what is whole has nowhere to go.
-        let along = event.shift_key() && reading.range.with_untracked(Option::is_some);
-        if along { &reading.held } else { &reading.drag }.set(share_of(&event));
+        // With shift the picture is panned; what is whole has nowhere to go.
+        let pans = event.shift_key() && reading.range.with_untracked(Option::is_some);
+        if pans { &reading.held } else { &reading.drag }.set(share_of(&event));
     };
     let point = move |event: PointerEvent| match reading.held.get_untracked() {
         Some(from) => reading.slid.set(share_of(&event).unwrap_or(from) - from),
@@ -256,8 +256,8 @@ fn keys(event: &KeyboardEvent, reading: Reading) {
         "End" => reading.cursor.set(Some(1.0)),
         "+" | "=" => zoom(reading, 0.5),
         "-" => zoom(reading, 2.0),
-        "[" => go(reading, -HALF),
-        "]" => go(reading, HALF),
+        "[" => pan(reading, -HALF),
+        "]" => pan(reading, HALF),
         "0" => reading.range.set(None),
         _ => return,
     }
@@ -275,10 +275,10 @@ fn zoom(reading: Reading, factor: f64) {
     reading.range.set(Some(part::zoomed(x, factor, share)));
 }
 
-/// Goes along the axis by a share of what is shown; later is to the right.
-fn go(reading: Reading, share: f64) {
+/// Pans by a share of what is shown; later is to the right.
+fn pan(reading: Reading, share: f64) {
     let (Some(shown), Some(whole)) = (reading.range.get_untracked(), reading.whole.get_value()) else { return };
-    let moved = part::moved(shown, whole, share);
+    let moved = part::panned(shown, whole, share);
     if moved == shown {
         // Nothing new will come that would put the picture back.
         reading.slid.set(0.0);
@@ -292,12 +292,12 @@ fn let_go(reading: Reading) -> bool {
     let held = reading.held.get_untracked().is_some();
     if held {
         reading.held.set(None);
-        go(reading, -reading.slid.get_untracked());
+        pan(reading, -reading.slid.get_untracked());
     }
     held
 }
 
-/// How far the picture is drawn along, until the one for that place has come.
+/// How far the picture is panned by hand, until the one for that place has come.
 fn slide(reading: Reading) -> String {
     let (slid, width) =
         (reading.slid.get(), reading.chart.with(|chart| chart.as_ref().map_or(0.0, |chart| chart.area[2])));

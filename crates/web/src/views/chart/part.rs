@@ -11,8 +11,8 @@ pub(super) fn zoomed(shown: Part, factor: f64, share: f64) -> Part {
     (centre - share * width, centre + (1.0 - share) * width)
 }
 
-/// As much as is shown, `share` of its width further along, to the ends of the whole.
-pub(super) fn moved(shown: Part, whole: Part, share: f64) -> Part {
+/// As much as is shown, panned by `share` of its width, to the ends of the whole.
+pub(super) fn panned(shown: Part, whole: Part, share: f64) -> Part {
     let wanted = share * (shown.1 - shown.0);
     let by = wanted.max((whole.0 - shown.0).min(0.0)).min((whole.1 - shown.1).max(0.0));
     (shown.0 + by, shown.1 + by)
@@ -29,14 +29,14 @@ mod tests {
     }
 
     #[test]
-    fn it_goes_along_to_the_ends_and_no_further() {
+    fn it_pans_to_the_ends_and_no_further() {
         let whole = (0.0, 10.0);
-        assert_eq!(moved((2.0, 4.0), whole, 0.5), (3.0, 5.0));
-        assert_eq!(moved((2.0, 4.0), whole, -0.5), (1.0, 3.0));
-        assert_eq!(moved((2.0, 4.0), whole, -9.0), (0.0, 2.0));
-        assert_eq!(moved((2.0, 4.0), whole, 9.0), (8.0, 10.0));
+        assert_eq!(panned((2.0, 4.0), whole, 0.5), (3.0, 5.0));
+        assert_eq!(panned((2.0, 4.0), whole, -0.5), (1.0, 3.0));
+        assert_eq!(panned((2.0, 4.0), whole, -9.0), (0.0, 2.0));
+        assert_eq!(panned((2.0, 4.0), whole, 9.0), (8.0, 10.0));
         // Nothing to go to, and a part that reaches over the end already.
-        assert_eq!(moved(whole, whole, 0.5), whole);
-        assert_eq!(moved((9.0, 11.0), whole, 0.5), (9.0, 11.0));
+        assert_eq!(panned(whole, whole, 0.5), whole);
+        assert_eq!(panned((9.0, 11.0), whole, 0.5), (9.0, 11.0));
     }
 }
