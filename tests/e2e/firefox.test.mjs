@@ -1,19 +1,14 @@
-// The page in Firefox, on the CPU: the same figures, the same pictures, nothing on the console. Playwright drives only a Firefox of its own build, so Puppeteer
-// drives the one that is installed, by WebDriver BiDi.
+// The page in Firefox, on the CPU: the same figures, the same pictures, nothing on the console.
 import { after, test } from "node:test";
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync } from "node:fs";
-import { delimiter, dirname, join } from "node:path";
+import { mkdirSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import puppeteer from "puppeteer-core";
+import { launch, missing, program } from "./firefox.mjs";
 import { base, exactReuse } from "./lib.mjs";
 
-const names = ["firefox-esr", "firefox"];
-const program =
-  process.env.SERVELAB_FIREFOX ??
-  (process.env.PATH ?? "").split(delimiter).flatMap((folder) => names.map((name) => join(folder, name))).find(existsSync);
 // A machine without Firefox says so; the one that decides what lands has one.
-const skip = !program && !process.env.CI && "no Firefox: install one (Debian: `apt-get install firefox-esr`) or name its program in SERVELAB_FIREFOX";
+const skip = !program && !process.env.CI && missing;
 const screenshots = join(dirname(fileURLToPath(import.meta.url)), "..", "screenshots");
 
 let launched;
@@ -23,7 +18,7 @@ after(async () => (await launched)?.close());
 function firefoxTest(name, { path = "", width = 1280, height = 860, timeout = 120_000 }, body) {
   test(`Firefox: ${name}`, { timeout, skip }, async () => {
     assert.ok(program, "no Firefox");
-    launched ??= puppeteer.launch({ browser: "firefox", executablePath: program, headless: true });
+    launched ??= launch();
     const context = await (await launched).createBrowserContext();
     try {
       const page = await context.newPage();

@@ -42,23 +42,29 @@ pub struct Decision {
     pub why: String,
 }
 
-/// One replica.
+/// One replica. Requests, blocks and steps are listed only where somebody looks at this one by itself; counts always are there.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ReplicaFrame {
     /// Life-cycle state.
     pub state: ReplicaState,
     /// Waiting requests, next first; at most 64 are listed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<Pill>,
     /// All waiting requests, listed or not.
     pub waiting_total: u32,
     /// Running sequences in batch order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub running: Vec<Pill>,
+    /// All running sequences, listed or not.
+    pub running_total: u32,
     /// Every KV block, see [`BlockCell`] for the packing. Written as text, a character for each.
-    #[serde(with = "cells")]
+    #[serde(with = "cells", default, skip_serializing_if = "Vec::is_empty")]
     pub blocks: Vec<u16>,
     /// The step in flight.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<StepFrame>,
     /// The steps before it, newest last, at most 24.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recent: Vec<StepFrame>,
     /// Prompt tokens served from cache so far.
     pub hit_tokens: u64,

@@ -48,6 +48,9 @@ pub enum ToWorker {
         policy: u32,
         /// Virtual time, seconds.
         t_s: f64,
+        /// The one replica of which everything is told, and only counts of the others; everything of all when absent. A picture of hundreds of
+        /// replicas is a megabyte, and who looks at that many sees no more of them than counts.
+        only: Option<u32>,
     },
     /// The next instant after `t_s` at which something happens, answered by a [`FromWorker::Frame`] there.
     Step {
@@ -57,6 +60,8 @@ pub enum ToWorker {
         policy: u32,
         /// Virtual time, seconds.
         t_s: f64,
+        /// As in [`ToWorker::Frame`].
+        only: Option<u32>,
     },
     /// A request's story: prompt, output, where it went and why.
     Request {

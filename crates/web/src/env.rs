@@ -88,14 +88,30 @@ pub(crate) fn tell(name: &str, detail: impl FnOnce() -> String) {
     }
 }
 
-/// Some of the first element of a class is to be seen. One that is not there is not.
-pub(crate) fn in_view(class: &str) -> bool {
-    let Some(window) = window() else { return false };
-    let element = window.document().and_then(|document| document.get_elements_by_class_name(class).item(0));
-    let height = window.inner_height().ok().and_then(|height| height.as_f64()).unwrap_or(f64::INFINITY);
-    element
-        .map(|element| element.get_bounding_client_rect())
-        .is_some_and(|rect| rect.height() > 0.0 && rect.bottom() > 0.0 && rect.top() < height)
+#[wasm_bindgen]
+extern "C" {
+    type IntersectionObserver;
+    #[wasm_bindgen(constructor, catch)]
+    fn new(heard: &js_sys::Function) -> Result<IntersectionObserver, JsValue>;
+    #[wasm_bindgen(method)]
+    fn observe(this: &IntersectionObserver, element: &web_sys::Element);
+    type Intersection;
+    #[wasm_bindgen(method, getter, js_name = isIntersecting)]
+    fn is_intersecting(this: &Intersection) -> bool;
+}
+
+/// Hears whether some of `element` is to be seen, at once and at each change. Asking where it is before every picture would lay the page out each time.
+pub(crate) fn watch_sight(element: &web_sys::Element, on_change: impl Fn(bool) + 'static) {
+    let listener: Closure<dyn FnMut(js_sys::Array)> = Closure::new(move |seen: js_sys::Array| {
+        if let Ok(latest) = seen.pop().dyn_into::<js_sys::Object>() {
+            on_change(latest.unchecked_ref::<Intersection>().is_intersecting());
+        }
+    });
+    if let Ok(observer) = IntersectionObserver::new(listener.as_ref().unchecked_ref()) {
+        observer.observe(element);
+        // Lives as long as the page.
+        listener.forget();
+    }
 }
 
 /// How the visitor's locale writes numbers; as the lab does where the browser does not say.

@@ -7,6 +7,7 @@
 use crate::env;
 use crate::state::{App, Ask};
 use leptos::prelude::*;
+use servelab_spec::experiment::ExecutionMode;
 use servelab_spec::frame::Frame;
 use servelab_spec::protocol::{LATEST_S, ToWorker};
 use servelab_spec::validate::MAX_POLICIES;
@@ -21,6 +22,10 @@ const WHOLE_RUN_S: f64 = 40.0;
 
 /// A pill's way from arrival to replica, wall seconds.
 pub(crate) const TRAVEL_S: f64 = 0.4;
+
+/// Wall time between two pictures of a run that is being computed, ms. It rushes past, minutes of it between two pictures, so that each is seen for itself and
+/// none moves into the next; more of them would not be read, and would take from the run a processor that it can use.
+const FOLLOWED_EVERY_MS: f64 = 120.0;
 
 /// A pause between animation frames longer than this is a hidden tab, not a slow machine.
 const LONGEST_TICK_MS: f64 = 100.0;
@@ -51,6 +56,7 @@ pub(crate) fn watch(app: App) {
         app.play.t.track();
         app.play.focus.track();
         app.play.side_by_side.track();
+        app.play.replica.track();
         app.play.fronts.track();
         app.run.number.track();
         wake(app);
@@ -65,7 +71,7 @@ fn tick(app: App) {
         asked.tick_ms.replace(now)
     });
     // What nobody sees stands still, and goes on where it stood.
-    if play.playing.get_untracked() && env::in_view("stages") {
+    if play.playing.get_untracked() && play.in_sight.get_untracked() {
         let elapsed = last.flatten().map_or(0.0, |last| (now - last).clamp(0.0, LONGEST_TICK_MS)) / 1e3;
         let busy = app.run.phase.get_untracked().busy();
         let end = if busy {
@@ -79,7 +85,7 @@ fn tick(app: App) {
             play.playing.set(false);
         }
     }
-    let awaited = request(app);
+    let awaited = request(app, now);
     if play.playing.get_untracked() || awaited {
         wake(app);
     } else {
@@ -88,8 +94,16 @@ fn tick(app: App) {
 }
 
 /// Asks for what is due; true while an answer is awaited.
-fn request(app: App) -> bool {
+fn request(app: App, now: f64) -> bool {
     let t = app.play.t.get_untracked();
+    let only = crate::stage::only(app);
+    let busy = app.run.phase.get_untracked().busy();
+    // Who follows a run wants its latest picture; one of where it was a moment ago would have to be simulated again.
+    let following = app.play.follow.get_untracked() && busy;
+    let live = app
+        .run
+        .spec
+        .with_untracked(|spec| spec.as_ref().is_some_and(|spec| spec.execution.mode == ExecutionMode::Tinygpt));
     let fronts = app.play.fronts.get_untracked();
     let run = app.run.number.get_untracked();
     let host = app.run.host.get_untracked();
@@ -97,23 +111,27 @@ fn request(app: App) -> bool {
     let awaited = app.play.asked.try_update_value(|asked| {
         // Pictures side by side are of one instant: the next ones wait for all of these.
         let free = asked.queue.is_empty();
+        if following && !live {
+            if now - asked.followed_ms < FOLLOWED_EVERY_MS {
+                return !free;
+            }
+            asked.followed_ms = now;
+        }
         for policy in visible(app) {
             let at = policy as usize % MAX_POLICIES;
             // A policy that has not begun has no picture.
-            let begun = fronts[at] > 0.0 || !app.run.phase.get_untracked().busy();
-            if free && begun && asked.last[at] != Some(t) {
-                asked.last[at] = Some(t);
+            let begun = fronts[at] > 0.0 || !busy;
+            if free && begun && asked.last[at] != Some((t, only)) {
+                asked.last[at] = Some((t, only));
                 asked.queue.push_back(Ask { policy, step: false });
                 due.push(policy);
             }
         }
         !asked.queue.is_empty()
     });
-    // Who follows a run wants its latest picture; one of where it was a moment ago would have to be simulated again.
-    let following = app.play.follow.get_untracked() && app.run.phase.get_untracked().busy();
     for policy in due {
         let t_s = if following && policy == app.play.focus.get_untracked() { LATEST_S } else { t };
-        crate::control::post(app, host, &ToWorker::Frame { run, policy, t_s });
+        crate::control::post(app, host, &ToWorker::Frame { run, policy, t_s, only });
     }
     awaited.unwrap_or(false)
 }
@@ -134,7 +152,9 @@ pub(crate) fn arrived(app: App, frame: Frame) {
     let ask = app.play.asked.try_update_value(|asked| {
         let ask = asked.queue.pop_front();
         if let Some(ask) = ask.filter(|ask| ask.step || follows) {
-            asked.last[ask.policy as usize % MAX_POLICIES] = Some(frame.t_s);
+            if let Some(last) = &mut asked.last[ask.policy as usize % MAX_POLICIES] {
+                last.0 = frame.t_s;
+            }
         }
         ask
     });
@@ -211,7 +231,11 @@ pub(crate) fn step(app: App) {
         asked.queue.push_back(Ask { policy, step: true });
     });
     let run = app.run.number.get_untracked();
-    crate::control::post(app, app.run.host.get_untracked(), &ToWorker::Step { run, policy, t_s: t });
+    crate::control::post(
+        app,
+        app.run.host.get_untracked(),
+        &ToWorker::Step { run, policy, t_s: t, only: crate::stage::only(app) },
+    );
     wake(app);
 }
 

@@ -6,6 +6,7 @@
 mod canvas;
 mod card;
 mod cells;
+mod digits;
 mod flow;
 mod grid;
 mod lane;
@@ -34,7 +35,6 @@ pub(crate) fn Stage(policy: u32, alone: bool) -> impl IntoView {
     let app = App::here();
     let frame = app.play.frame(policy);
     let replicas = Memo::new(move |_| app.run.spec.with(|spec| spec.as_ref().map_or(4, |spec| spec.replicas_ever())));
-    let focused = RwSignal::new(0u32);
     let root = NodeRef::<html::Div>::new();
     let described = Memo::new(move |before: Option<&(f64, String)>| {
         frame.with(|frame| match (frame, before) {
@@ -64,8 +64,8 @@ pub(crate) fn Stage(policy: u32, alone: bool) -> impl IntoView {
                         (0..count).map(|replica| view! { <Card app=app frame=frame replica=replica /> }).collect_view().into_any()
                     } else {
                         view! {
-                            <cells::Cells app=app frame=frame count=count focused=focused />
-                            <For each=move || [focused.get()] key=|replica| *replica let(replica)>
+                            <cells::Cells app=app frame=frame count=count />
+                            <For each=move || [app.play.replica.get().min(count - 1)] key=|replica| *replica let(replica)>
                                 <Card app=app frame=frame replica=replica />
                             </For>
                         }
@@ -75,6 +75,12 @@ pub(crate) fn Stage(policy: u32, alone: bool) -> impl IntoView {
             </div>
         </div>
     }
+}
+
+/// The replica of which pictures tell everything, where only counts of the others are shown.
+pub(crate) fn only(app: App) -> Option<u32> {
+    let count = app.run.spec.with_untracked(|spec| spec.as_ref().map_or(0, |spec| spec.replicas_ever()));
+    (count > MOST_CARDS).then(|| app.play.replica.get_untracked().min(count - 1))
 }
 
 /// One replica of a frame.

@@ -202,6 +202,10 @@ pub(crate) struct Play {
     pub focus: RwSignal<u32>,
     /// All policies next to each other.
     pub side_by_side: RwSignal<bool>,
+    /// The replica that is shown as a card where there are too many for all to be.
+    pub replica: RwSignal<u32>,
+    /// Some of the stage is to be seen.
+    pub in_sight: RwSignal<bool>,
     /// Pictures as they came.
     pub frames: [RwSignal<Option<Arc<Frame>>>; MAX_POLICIES],
     /// Pictures that are on their way.
@@ -228,8 +232,10 @@ impl Play {
 pub(crate) struct Asked {
     /// What the answers to come are.
     pub queue: VecDeque<Ask>,
-    /// Instant last asked for, by policy.
-    pub last: [Option<f64>; MAX_POLICIES],
+    /// Instant last asked for, and of which replica alone everything, by policy.
+    pub last: [Option<(f64, Option<u32>)>; MAX_POLICIES],
+    /// Wall clock when the latest picture of a run under way was asked for, ms.
+    pub followed_ms: f64,
     /// An animation frame is on its way.
     pub scheduled: bool,
     /// Wall clock at the last tick, ms; absent while asleep.
@@ -319,6 +325,8 @@ impl App {
                 follow: RwSignal::new(true),
                 focus: RwSignal::new(0),
                 side_by_side: RwSignal::new(false),
+                replica: RwSignal::new(0),
+                in_sight: RwSignal::new(true),
                 frames: std::array::from_fn(|_| RwSignal::new(None)),
                 asked: StoredValue::new_local(Asked::default()),
             },

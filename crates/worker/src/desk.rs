@@ -179,11 +179,11 @@ impl<D: Devices> Desk<D> {
                     self.give_back();
                 }
             }
-            ToWorker::Step { run, policy, t_s } => {
+            ToWorker::Step { run, policy, t_s, only } => {
                 if let Some(open) = self.open_run(run) {
                     let now = Nanos::from_secs(t_s);
                     let next = open.session.next_instant(policy, now).unwrap_or(now);
-                    let mut frame = open.frame(policy, next);
+                    let mut frame = open.frame(policy, next, only);
                     // Not simulated so far, the picture is an earlier one; the clock of whoever steps forward stays.
                     frame.t_s = frame.t_s.max(t_s);
                     say(FromWorker::Frame { run, frame: Box::new(frame) });
@@ -413,9 +413,13 @@ impl<E: servelab_engine::Executor> Run<E> {
         });
     }
 
-    fn frame(&mut self, policy: u32, t: Nanos) -> Frame {
+    fn frame(&mut self, policy: u32, t: Nanos, only: Option<u32>) -> Frame {
+        let frame = match only {
+            Some(only) => self.session.frame_of(policy, t, only),
+            None => self.session.frame(policy, t),
+        };
         // A policy that there is not has an empty picture: the answer is counted on.
-        self.session.frame(policy, t).unwrap_or(Frame { policy, t_s: t.as_secs(), ..Frame::default() })
+        frame.unwrap_or(Frame { policy, t_s: t.as_secs(), ..Frame::default() })
     }
 
     fn end(&mut self, partial: bool, say: &mut dyn FnMut(FromWorker)) {

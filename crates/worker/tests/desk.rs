@@ -89,18 +89,18 @@ fn frames_are_answered_one_by_one_while_a_run_goes_on() {
     work(&mut desk);
     assert!(desk.busy(), "a slice is not the whole run");
     for t_s in [0.0, 0.1, 1e9, -1.0, f64::NAN] {
-        let said = tell(&mut desk, ToWorker::Frame { run: 3, policy: 0, t_s });
+        let said = tell(&mut desk, ToWorker::Frame { run: 3, policy: 0, t_s, only: None });
         assert!(matches!(&said[..], [FromWorker::Frame { run: 3, .. }]), "W1 at {t_s}: {said:?}");
     }
-    let said = tell(&mut desk, ToWorker::Frame { run: 3, policy: 77, t_s: 0.0 });
+    let said = tell(&mut desk, ToWorker::Frame { run: 3, policy: 77, t_s: 0.0, only: None });
     assert!(matches!(&said[..], [FromWorker::Frame { .. }]), "W1 holds for a policy that there is not");
-    assert!(tell(&mut desk, ToWorker::Frame { run: 2, policy: 0, t_s: 0.0 }).is_empty(), "W3");
+    assert!(tell(&mut desk, ToWorker::Frame { run: 2, policy: 0, t_s: 0.0, only: None }).is_empty(), "W3");
 }
 
 /// Pictures of the latest instant, and charts, take a twentieth of the time and no more; each is answered once, in order, at the latest when the run ends.
 #[test]
 fn what_follows_a_run_waits_until_the_run_can_spare_the_time() {
-    let latest = || ToWorker::Frame { run: 1, policy: 0, t_s: LATEST_S };
+    let latest = || ToWorker::Frame { run: 1, policy: 0, t_s: LATEST_S, only: None };
     let chart = || ToWorker::Chart {
         run: 1,
         chart: ChartRequest {
@@ -131,7 +131,7 @@ fn what_follows_a_run_waits_until_the_run_can_spare_the_time() {
     assert!(second.t_s > first.t_s, "it is of the instant at which it was made");
     assert!(drawn.series.iter().any(|series| !series.x.is_empty()));
     // An earlier instant is somebody looking back: at once.
-    let back = tell(&mut desk, ToWorker::Frame { run: 1, policy: 0, t_s: first.t_s });
+    let back = tell(&mut desk, ToWorker::Frame { run: 1, policy: 0, t_s: first.t_s, only: None });
     let [FromWorker::Frame { frame, .. }] = back.as_slice() else { panic!("{back:?}") };
     assert_eq!(frame.t_s, first.t_s);
     while tell(&mut desk, latest()).is_empty() {
@@ -155,7 +155,7 @@ fn steps_go_forward_and_stop_at_what_is_simulated() {
     let mut t = 0.0;
     let mut steps = 0u64;
     loop {
-        let said = tell(&mut desk, ToWorker::Step { run: 1, policy: 0, t_s: t });
+        let said = tell(&mut desk, ToWorker::Step { run: 1, policy: 0, t_s: t, only: None });
         let [FromWorker::Frame { frame, .. }] = &said[..] else { panic!("W1: {said:?}") };
         if frame.t_s <= t {
             break;
@@ -164,7 +164,7 @@ fn steps_go_forward_and_stop_at_what_is_simulated() {
         steps += 1;
     }
     // Another policy may have run for longer, and the clock is there.
-    let said = tell(&mut desk, ToWorker::Step { run: 1, policy: 0, t_s: t + 0.25 });
+    let said = tell(&mut desk, ToWorker::Step { run: 1, policy: 0, t_s: t + 0.25, only: None });
     assert!(matches!(&said[..], [FromWorker::Frame { frame, .. }] if frame.t_s == t + 0.25), "{said:?}");
     // Every step's end is an instant of its own on its replica; what replicas do at the same instant counts once. Beside
     // the ends there are starts of steps after a pause, which are arrivals.
@@ -354,7 +354,7 @@ fn a_script_that_goes_wrong_ends_its_run_and_nothing_else() {
         );
         // What was simulated until then can be looked at.
         for policy in [0, 1] {
-            let said = tell(&mut desk, ToWorker::Frame { run: number, policy, t_s: 0.1 });
+            let said = tell(&mut desk, ToWorker::Frame { run: number, policy, t_s: 0.1, only: None });
             assert!(matches!(&said[..], [FromWorker::Frame { .. }]), "W1: {said:?}");
         }
     }

@@ -15,6 +15,15 @@ impl Fleet {
     /// The fleet as it stands. Runs of equal steps are split at the present instant, so that blocks and tokens are those of this very
     /// step; nothing that happens later changes by that.
     pub fn frame(&mut self, policy: u32) -> Frame {
+        self.frame_with(policy, |_| true)
+    }
+
+    /// The same, with requests, blocks and steps only of the replica `only`, and counts of the others.
+    pub fn frame_of(&mut self, policy: u32, only: u32) -> Frame {
+        self.frame_with(policy, |index| index == only)
+    }
+
+    fn frame_with(&mut self, policy: u32, whole: impl Fn(u32) -> bool) -> Frame {
         self.show_runs();
         let core = &self.core;
         let decisions: Vec<Decision> = (core.decisions.latest(DECISIONS))
@@ -36,12 +45,19 @@ impl Fleet {
             finished: core.counts.finished as u32,
             rejected: core.counts.rejected as u32,
             decisions,
-            replicas: core.replicas.iter().map(|replica| picture(replica, &core.flights, core.now)).collect(),
+            replicas: (0u32..)
+                .zip(&core.replicas)
+                .map(|(index, replica)| {
+                    let counted = counts(replica, core.now);
+                    if whole(index) { lists(counted, replica, &core.flights, core.now) } else { counted }
+                })
+                .collect(),
         }
     }
 }
 
-fn picture(replica: &Replica, flights: &Flights, now: Nanos) -> ReplicaFrame {
+/// State and counts of a replica.
+fn counts(replica: &Replica, now: Nanos) -> ReplicaFrame {
     let stats = replica.stats(now);
     let frame = ReplicaFrame {
         state: replica.life.state(),
@@ -51,6 +67,20 @@ fn picture(replica: &Replica, flights: &Flights, now: Nanos) -> ReplicaFrame {
         preemptions: stats.preemptions,
         ..ReplicaFrame::default()
     };
+    let (waiting, running, kv_usage) = match &replica.model {
+        Model::Engine(model) => {
+            let engine = &model.engine;
+            (engine.waiting().len() as u32, engine.running().len(), engine.stats().kv_usage())
+        }
+        Model::Vacant(_) => (0, 0, 0.0),
+        Model::Server(server) => (server.queued(), server.serving().count(), 0.0),
+        Model::Tick(tick) => (tick.waiting().len() as u32, tick.serving().iter().count(), 0.0),
+    };
+    ReplicaFrame { waiting_total: waiting, running_total: running as u32, kv_usage, ..frame }
+}
+
+/// Adds what is listed: requests, blocks, steps.
+fn lists(frame: ReplicaFrame, replica: &Replica, flights: &Flights, now: Nanos) -> ReplicaFrame {
     match &replica.model {
         Model::Engine(model) => {
             let engine = &model.engine;
@@ -63,12 +93,10 @@ fn picture(replica: &Replica, flights: &Flights, now: Nanos) -> ReplicaFrame {
             });
             ReplicaFrame {
                 waiting: engine.waiting().take(WAITING).map(|sequence| pill(sequence, flights)).collect(),
-                waiting_total: engine.waiting().len() as u32,
                 running: engine.running().map(|sequence| pill(sequence, flights)).collect(),
                 blocks: cells.map(BlockCell::pack).collect(),
                 step,
                 recent,
-                kv_usage: engine.stats().kv_usage(),
                 ..frame
             }
         }
@@ -77,7 +105,6 @@ fn picture(replica: &Replica, flights: &Flights, now: Nanos) -> ReplicaFrame {
             let job = |(id, prompt_tokens, max_tokens)| Pill { prompt_tokens, max_tokens, ..known(id, flights) };
             ReplicaFrame {
                 waiting: server.waiting().take(WAITING).map(job).collect(),
-                waiting_total: server.queued(),
                 running: server.serving().map(job).collect(),
                 ..frame
             }
@@ -91,7 +118,6 @@ fn picture(replica: &Replica, flights: &Flights, now: Nanos) -> ReplicaFrame {
             };
             ReplicaFrame {
                 waiting: tick.waiting().take(WAITING).map(job).collect(),
-                waiting_total: tick.waiting().len() as u32,
                 running: tick.serving().map(served).into_iter().collect(),
                 blocks: tick.memory().map(|held| held.map_or_else(BlockCell::default, prefix).pack()).collect(),
                 ..frame

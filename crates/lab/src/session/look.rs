@@ -48,18 +48,30 @@ impl Session {
     /// # Errors
     /// When there is no such policy.
     pub fn frame(&mut self, policy: u32, t: Nanos) -> Result<Frame, RunError> {
+        self.frame_with(policy, t, |fleet| fleet.frame(policy))
+    }
+
+    /// The same, with everything of the replica `only` and counts of the others.
+    ///
+    /// # Errors
+    /// When there is no such policy.
+    pub fn frame_of(&mut self, policy: u32, t: Nanos, only: u32) -> Result<Frame, RunError> {
+        self.frame_with(policy, t, |fleet| fleet.frame_of(policy, only))
+    }
+
+    fn frame_with(&mut self, policy: u32, t: Nanos, picture: impl Fn(&mut Fleet) -> Frame) -> Result<Frame, RunError> {
         let at = self.index(policy)?;
         let Some(stage) = &mut self.stage else { return Ok(Frame { policy, ..Frame::default() }) };
         if t >= stage.runs[at].fleet.now() {
             let end = stage.runs.iter().map(|run| run.fleet.now()).max().unwrap_or(Nanos::ZERO);
             let fleet = &mut stage.runs[at].fleet;
-            let mut frame = fleet.frame(policy);
+            let mut frame = picture(fleet);
             if fleet.is_done() {
                 frame.t_s = t.min(end).as_secs();
             }
             return Ok(frame);
         }
-        Ok(stage.look_at(&self.spec, at, t)?.fleet.frame(policy))
+        Ok(picture(&mut stage.look_at(&self.spec, at, t)?.fleet))
     }
 
     /// The first instant after `t` at which something happens (a step ends, a request arrives); the latest instant simulated when

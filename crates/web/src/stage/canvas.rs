@@ -6,6 +6,11 @@ use wasm_bindgen::JsCast;
 use wasm_bindgen::prelude::*;
 use web_sys::{CanvasRenderingContext2d, HtmlCanvasElement, ResizeObserver};
 
+/// Device pixels that are drawn for each CSS pixel.
+pub(crate) fn ratio() -> f64 {
+    web_sys::window().map_or(1.0, |window| window.device_pixel_ratio()).clamp(1.0, 3.0)
+}
+
 /// The part of drawing that every canvas shares.
 pub(crate) struct Surface {
     pub context: CanvasRenderingContext2d,
@@ -17,20 +22,27 @@ pub(crate) struct Surface {
 /// Readies `canvas` for drawing at its width, as [`watch_width`] told it, and the given height, wiped. Asking the canvas itself would lay the page out anew
 /// in the middle of every picture.
 pub(crate) fn surface(canvas: &HtmlCanvasElement, width: f64, height: f64) -> Option<Surface> {
+    let (surface, _) = surface_kept(canvas, width, height)?;
+    surface.context.clear_rect(0.0, 0.0, width, height);
+    Some(surface)
+}
+
+/// The same with what is on it, for those who draw only what has changed; true when it is empty all the same, because its size is new.
+pub(crate) fn surface_kept(canvas: &HtmlCanvasElement, width: f64, height: f64) -> Option<(Surface, bool)> {
     if width < 1.0 {
         return None;
     }
-    let ratio = web_sys::window().map_or(1.0, |window| window.device_pixel_ratio()).clamp(1.0, 3.0);
+    let ratio = ratio();
     let (pixels_x, pixels_y) = ((width * ratio).round() as u32, (height * ratio).round() as u32);
-    if canvas.width() != pixels_x || canvas.height() != pixels_y {
+    let resized = canvas.width() != pixels_x || canvas.height() != pixels_y;
+    if resized {
         canvas.set_width(pixels_x);
         canvas.set_height(pixels_y);
         let _ = web_sys::HtmlElement::style(canvas).set_property("height", &format!("{height}px"));
     }
     let context = canvas.get_context("2d").ok().flatten()?.dyn_into::<CanvasRenderingContext2d>().ok()?;
     let _ = context.set_transform(ratio, 0.0, 0.0, ratio, 0.0, 0.0);
-    context.clear_rect(0.0, 0.0, width, height);
-    Some(Surface { context, width, height })
+    Some((Surface { context, width, height }, resized))
 }
 
 /// The element's width in CSS pixels; 0 until it has been laid out.

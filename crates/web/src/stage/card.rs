@@ -38,7 +38,7 @@ pub(super) fn Card(app: App, frame: RwSignal<Option<Arc<Frame>>>, replica: u32) 
     let kv = say(text::kv_label);
     let reuse = say(text::reuse_label);
     let queued = say(|r| text::queue_label(r.waiting_total));
-    let batch = say(|r| text::running_label(r.running.len()));
+    let batch = say(|r| text::running_label(r.running_total));
     let score = Memo::new(move |_| frame.with(|frame| latest_score(frame, replica)));
     let open = move |event: MouseEvent| {
         if let (Some(request), Some(policy)) =
@@ -128,7 +128,7 @@ fn draw_lanes(
                 let hidden = replica.waiting_total.saturating_sub(listed as u32);
                 queue.draw(&replica.waiting[..listed], hidden, scale);
                 let batch = replica.running.len().min(MOST_RUNNING);
-                running.draw(&replica.running[..batch], (replica.running.len() - batch) as u32, scale);
+                running.draw(&replica.running[..batch], replica.running_total.saturating_sub(batch as u32), scale);
             });
         });
     });

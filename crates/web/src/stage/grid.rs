@@ -3,7 +3,7 @@
 //! Colour is the owner; full means a sequence holds it, a stripe that two or more do; pale is content kept for reuse, an outline
 //! is empty. A mark in the corner says that cached content was evicted from here a moment ago.
 
-use super::canvas::surface;
+use super::canvas::surface_kept;
 use crate::palette::Scheme;
 use servelab_spec::frame::BlockCell;
 use web_sys::{CanvasRenderingContext2d, HtmlCanvasElement};
@@ -20,6 +20,9 @@ const HEIGHT: f64 = 56.0;
 const PALE: f64 = 0.22;
 const FRAME: f64 = 0.9;
 
+/// Width of the frame that marks an eviction, CSS pixels.
+const MARK: f64 = 1.5;
+
 /// How faint an empty block is: there are many, and nothing happens in them.
 const EMPTY: f64 = 0.45;
 
@@ -30,6 +33,9 @@ pub(crate) struct Grid {
     /// Virtual time at which cached content was last evicted, by block; negative for never.
     evicted_at: Vec<f64>,
     t_s: f64,
+    /// What each square on the canvas shows, and whether it is marked.
+    drawn: Vec<(u16, bool)>,
+    drawn_as: Option<(Layout, &'static Scheme)>,
 }
 
 /// How blocks lie on the canvas.
@@ -82,21 +88,40 @@ impl Grid {
         blocks: &[u16],
         t_s: f64,
         fade_s: f64,
-        scheme: &Scheme,
+        scheme: &'static Scheme,
     ) {
         self.remember(blocks, t_s);
         let layout = Layout::of(blocks.len(), width);
-        let Some(area) = surface(canvas, width, (layout.rows as f64 * layout.cell).max(layout.cell)) else { return };
+        let height = (layout.rows as f64 * layout.cell).max(layout.cell);
+        let Some((area, resized)) = surface_kept(canvas, width, height) else { return };
+        if resized || self.drawn_as.replace((layout, scheme)) != Some((layout, scheme)) {
+            area.context.clear_rect(0.0, 0.0, area.width, area.height);
+            self.drawn.clear();
+        }
         let side = if layout.cell >= 4.0 { layout.cell - 1.0 } else { layout.cell - 0.5 };
-        for (at, bits) in blocks.iter().step_by(layout.each).enumerate() {
+        for (at, &bits) in blocks.iter().step_by(layout.each).enumerate() {
+            let when = self.evicted_at.get(at * layout.each).copied().filter(|when| *when >= 0.0);
+            let age = when.map(|when| t_s - when).filter(|age| (0.0..=fade_s).contains(age));
+            let before = self.drawn.get(at).copied();
+            // A mark fades from picture to picture, all else stays as it is.
+            if before == Some((bits, false)) && age.is_none() {
+                continue;
+            }
             let x = (at % layout.columns) as f64 * layout.cell;
             let y = (at / layout.columns) as f64 * layout.cell;
-            draw_cell(&area.context, BlockCell::unpack(*bits), x, y, side, scheme);
-            let age = t_s - self.evicted_at.get(at * layout.each).copied().unwrap_or(-1.0);
-            if self.evicted_at.get(at * layout.each).is_some_and(|when| *when >= 0.0) && (0.0..=fade_s).contains(&age) {
+            match self.drawn.get_mut(at) {
+                Some(drawn) => {
+                    *drawn = (bits, age.is_some());
+                    area.context.clear_rect(x - 0.25, y - 0.25, side + 0.5, side + 0.5);
+                }
+                None => self.drawn.push((bits, age.is_some())),
+            }
+            draw_cell(&area.context, BlockCell::unpack(bits), x, y, side, scheme);
+            if let Some(age) = age {
                 mark_eviction(&area.context, x, y, side, 1.0 - age / fade_s.max(1e-12), scheme);
             }
         }
+        self.drawn.truncate(blocks.len().div_ceil(layout.each));
     }
 
     /// Compares with the frame before. Going back in time forgets what has not happened yet.
@@ -163,8 +188,9 @@ fn draw_cell(context: &CanvasRenderingContext2d, cell: BlockCell, x: f64, y: f64
 fn mark_eviction(context: &CanvasRenderingContext2d, x: f64, y: f64, side: f64, strength: f64, scheme: &Scheme) {
     context.set_global_alpha(strength.clamp(0.25, 1.0));
     context.set_stroke_style_str(scheme.waiting);
-    context.set_line_width(1.5);
-    context.stroke_rect(x - 0.25, y - 0.25, side + 0.5, side + 0.5);
+    // Inside its square, so that no neighbour has to be drawn anew when it fades.
+    context.set_line_width(MARK);
+    context.stroke_rect(x + MARK / 2.0, y + MARK / 2.0, side - MARK, side - MARK);
     context.set_global_alpha(1.0);
 }
 

@@ -11,6 +11,7 @@ use leptos::html;
 use leptos::prelude::*;
 use servelab_spec::frame::{Decision, Frame};
 use std::sync::Arc;
+use wasm_bindgen::JsCast;
 use web_sys::{Element, HtmlDivElement, HtmlElement};
 
 /// Shares of the way: up to here it is between arrival and router, then it waits there for the decision to be seen.
@@ -33,9 +34,15 @@ fn under_way(decision: &Decision, t_s: f64, travel: f64) -> bool {
 struct Overlay {
     layer: HtmlElement,
     wires: Element,
-    pills: Vec<HtmlElement>,
+    pills: Vec<Mover>,
     paths: Vec<Wire>,
     places: Option<Places>,
+}
+
+/// A pill and the tenant it shows, none while it is hidden.
+struct Mover {
+    pill: HtmlElement,
+    tenant: Option<u32>,
 }
 
 /// A wire and what it looks like, so that only what changes is written.
@@ -55,8 +62,9 @@ struct Places {
 }
 
 /// Cards grow and shrink with their queues. To ask after every picture where each of them is would lay the page out anew in the middle of it; a pill that
-/// heads for a place of a quarter of a second ago is on its way all the same.
+/// heads for a place of a quarter of a second ago is on its way all the same. Cells only move when they are scrolled.
 const MEASURED_EVERY_MS: f64 = 250.0;
+const CELLS_MEASURED_EVERY_MS: f64 = 1000.0;
 
 /// Draws the overlay of `root` after every frame.
 pub(super) fn attach(app: App, frame: RwSignal<Option<Arc<Frame>>>, root: NodeRef<html::Div>) {
@@ -94,28 +102,40 @@ impl Overlay {
     /// Where everything is; nothing while the stage is not laid out.
     fn places(&mut self, root: &HtmlDivElement, width: f64, replicas: usize) -> Option<Places> {
         let now = env::now_ms();
+        let cells = replicas > super::MOST_CARDS as usize;
+        let lasts = if cells { CELLS_MEASURED_EVERY_MS } else { MEASURED_EVERY_MS };
         let fresh = |places: &Places| {
-            places.cards.len() == replicas && places.width == width && now - places.measured_ms < MEASURED_EVERY_MS
+            places.cards.len() == replicas && places.width == width && now - places.measured_ms < lasts
         };
         if let Some(places) = self.places.take().filter(fresh) {
             return Some(places);
         }
         let here = root.get_bounding_client_rect();
-        let place = |selector: &str| {
-            let rect = root.query_selector(selector).ok().flatten()?.get_bounding_client_rect();
-            Some(Place {
+        let place = |element: &Element| {
+            let rect = element.get_bounding_client_rect();
+            Place {
                 left: rect.left() - here.left(),
                 top: rect.top() - here.top(),
                 width: rect.width(),
                 height: rect.height(),
-            })
+            }
         };
+        let anchor = |selector: &str| Some(place(&root.query_selector(selector).ok().flatten()?));
+        let mut cards: Vec<Option<Place>> = (0..replicas).map(|_| None).collect();
+        let shown = root.query_selector_all("[data-replica]").ok()?;
+        for element in (0..shown.length()).filter_map(|at| shown.item(at)?.dyn_into::<Element>().ok()) {
+            let replica = element.get_attribute("data-replica").and_then(|replica| replica.parse::<usize>().ok());
+            // Of a replica that is a cell and a card the cell comes first.
+            if let Some(card @ None) = replica.and_then(|replica| cards.get_mut(replica)) {
+                *card = Some(place(&element));
+            }
+        }
         Some(Places {
             measured_ms: now,
             width,
-            arrivals: place("[data-anchor=arrivals]")?,
-            router: place("[data-anchor=router]")?,
-            cards: (0..replicas).map(|replica| place(&format!("[data-replica='{replica}']"))).collect(),
+            arrivals: anchor("[data-anchor=arrivals]")?,
+            router: anchor("[data-anchor=router]")?,
+            cards,
         })
     }
 
@@ -131,24 +151,23 @@ impl Overlay {
                 return;
             };
             let _ = self.layer.append_child(&pill);
-            self.pills.push(pill);
+            // As new, it is at the stage's corner.
+            let _ = pill.style().set_property("display", "none");
+            self.pills.push(Mover { pill, tenant: None });
         }
-        for (at, pill) in self.pills.iter().enumerate() {
+        for (at, mover) in self.pills.iter_mut().enumerate() {
             let shown = moving.get(at).and_then(|decision| {
                 let card = cards.get(decision.replica as usize)?.as_ref()?;
                 Some((decision, card))
             });
             let Some((decision, card)) = shown else {
-                let _ = pill.style().set_property("display", "none");
+                mover.show(None);
                 continue;
             };
+            mover.show(Some(decision.tenant));
             let done = (frame.t_s - decision.t_s) / travel.max(1e-12);
             let (x, y) = along(done, arrivals.start(), router.exit(card), card.entry(router), router.beside(card));
-            let style = pill.style();
-            pill.set_class_name(&format!("mover tenant-{}", decision.tenant % 8));
-            pill.set_text_content(Some(&text::tenant_letter(decision.tenant)));
-            let _ = style.set_property("transform", &format!("translate({x:.1}px, {y:.1}px)"));
-            let _ = style.set_property("display", "");
+            let _ = mover.pill.style().set_property("transform", &format!("translate({x:.1}px, {y:.1}px)"));
         }
         self.places = Some(places);
     }
@@ -186,6 +205,22 @@ impl Overlay {
             };
             let there = frame.replicas.get(replica).is_some_and(|shown| !super::away(shown.state));
             wire.set(if there { line } else { String::new() }, class);
+        }
+    }
+}
+
+impl Mover {
+    fn show(&mut self, tenant: Option<u32>) {
+        let before = std::mem::replace(&mut self.tenant, tenant);
+        if before == tenant {
+            return;
+        }
+        if let Some(tenant) = tenant {
+            self.pill.set_class_name(&format!("mover tenant-{}", tenant % 8));
+            self.pill.set_text_content(Some(&text::tenant_letter(tenant)));
+        }
+        if before.is_none() || tenant.is_none() {
+            let _ = self.pill.style().set_property("display", if tenant.is_some() { "" } else { "none" });
         }
     }
 }

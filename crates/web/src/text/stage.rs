@@ -43,7 +43,7 @@ pub(crate) fn queue_label(waiting: u32) -> String {
     format!("queue {waiting}")
 }
 
-pub(crate) fn running_label(running: usize) -> String {
+pub(crate) fn running_label(running: u32) -> String {
     format!("running {running}")
 }
 
@@ -126,7 +126,7 @@ pub(crate) fn describe_frame(frame: &Frame, policy: &str) -> String {
         out.push_str(&format!(
             " {}: {} running, {} waiting, {used} % of its KV blocks held.",
             replica_name(at as u32),
-            replica.running.len(),
+            replica.running_total,
             replica.waiting_total
         ));
     }

@@ -1,8 +1,10 @@
 //! Which policy is on the stage, or all of them side by side on the same arrivals.
 
+use crate::env;
 use crate::stage::Stage;
 use crate::state::{App, Phase};
 use crate::text;
+use leptos::html;
 use leptos::prelude::*;
 
 /// The row of policies and the stage under it.
@@ -29,6 +31,8 @@ pub(super) fn Stages() -> impl IntoView {
         play.side_by_side.set(false);
         play.focus.set(policy);
     };
+    let stages = NodeRef::<html::Div>::new();
+    stages.on_load(move |element| env::watch_sight(&element, move |seen| play.in_sight.set(seen)));
     view! {
         <div class="focus-row" role="group" aria-label=text::FOCUS_LABEL>
             {move || {
@@ -63,7 +67,7 @@ pub(super) fn Stages() -> impl IntoView {
                 </button>
             </Show>
         </div>
-        <div class="stages">
+        <div class="stages" node_ref=stages>
             <Show when=move || count.get() == 0>
                 <Empty />
             </Show>

@@ -48,7 +48,7 @@ impl<D: Devices> Desk<D> {
     pub(super) fn latest(&self, message: &ToWorker) -> bool {
         let Some(open) = self.run.as_ref().filter(|open| open.state != State::Ended) else { return false };
         match *message {
-            ToWorker::Frame { run, policy, t_s } => {
+            ToWorker::Frame { run, policy, t_s, .. } => {
                 run == open.number && Nanos::from_secs(t_s) > open.session.simulated(policy)
             }
             ToWorker::Chart { run, .. } => run == open.number,
@@ -61,9 +61,9 @@ impl<D: Devices> Desk<D> {
         let began = (self.clock)();
         let latest = self.latest(&message);
         match message {
-            ToWorker::Frame { run, policy, t_s } => {
+            ToWorker::Frame { run, policy, t_s, only } => {
                 if let Some(open) = self.open_run(run) {
-                    let frame = open.frame(policy, Nanos::from_secs(t_s));
+                    let frame = open.frame(policy, Nanos::from_secs(t_s), only);
                     say(FromWorker::Frame { run, frame: Box::new(frame) });
                 }
             }
