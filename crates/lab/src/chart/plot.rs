@@ -14,6 +14,10 @@ const LINE: f64 = 16.0;
 const LABEL_SHIFT: f64 = 40.0;
 /// Length of the piece of line that stands before a label, pixels: long enough to show any dash pattern.
 const SWATCH: f64 = 24.0;
+/// Least height of the plot itself, pixels.
+const LEAST_PLOT: f64 = 150.0;
+/// Width of a plain letter as a share of a bold one's.
+const BOLD: f64 = 0.88;
 /// Narrowest picture with labels at the ends of lines: below, they would take the plot's room.
 const LABELLED_WIDTH: f64 = 480.0;
 
@@ -48,15 +52,16 @@ impl Frame {
 }
 
 pub(super) fn render(request: &ChartRequest, picture: &Picture) -> Chart {
-    let (width, height) = (f64::from(request.width), f64::from(request.height));
+    let (width, asked_height) = (f64::from(request.width), f64::from(request.height));
     let colours = scheme(request.dark);
     let (x_label, y_label) = (picture.x_unit.label(&picture.x_name), picture.y_unit.label(&picture.y_name));
     let empty = picture.strokes.iter().all(|stroke| stroke.points.is_empty());
 
-    let heading = wrap(&picture.title, TITLE, width - 16.0, 3);
+    // Bold letters are wider than the estimate for text.
+    let heading = wrap(&picture.title, TITLE, (width - 16.0) * BOLD, 3);
     let mut top = 8.0 + LINE * heading.len() as f64 + LINE;
     let (x, y) = ranges(request, picture);
-    let most = (height / 60.0).clamp(2.0, 8.0) as usize;
+    let most = (asked_height / 60.0).clamp(2.0, 8.0) as usize;
     let y_ticks: Vec<(f64, String)> = match picture.y_log {
         // One by one: on such an axis no distance between ticks says how many decimals they need.
         true => log_ticks(y.0, y.1, most).into_iter().map(|tick| (tick, tick_text(tick, &[tick]))).collect(),
@@ -70,13 +75,15 @@ pub(super) fn render(request: &ChartRequest, picture: &Picture) -> Chart {
     let bottom = 2.0 * LINE + 6.0;
 
     let series = sampled(picture, x, (width - left) as u32);
-    let ends = end_labels(picture, &series, y, height - top - bottom);
+    let ends = end_labels(picture, &series, y, asked_height - top - bottom);
     let longest = ends.iter().map(|end| text_width(&picture.strokes[end.stroke].label, TEXT)).fold(0.0, f64::max);
     // A label that takes more than a third of the picture would be cut off, or leave the plot no room.
     let at_ends = width >= LABELLED_WIDTH && longest <= width / 3.0 && ends.iter().all(|end| end.shift <= LABEL_SHIFT);
     let right = if at_ends { longest + SWATCH + 14.0 } else { 12.0 };
     let legend = if at_ends || empty { vec![] } else { legend_rows(picture, &ends, width - left - right) };
     top += LINE * legend.len() as f64;
+    // Title and legend take their room from the picture's height, but never so much that lines could not be told apart.
+    let height = asked_height.max(top + bottom + LEAST_PLOT);
 
     let area = [left, top, (width - left - right).max(1.0), (height - top - bottom).max(1.0)];
     let frame =
@@ -94,13 +101,16 @@ pub(super) fn render(request: &ChartRequest, picture: &Picture) -> Chart {
     if empty {
         svg.text((left + area[2] / 2.0, top + area[3] / 2.0), "middle", colours.quiet, picture.empty);
     } else {
-        draw_limit(&mut svg, &frame, picture, colours);
+        let limit = draw_limit(&mut svg, &frame, picture, colours);
         draw_marks(&mut svg, &frame, picture, colours);
         for ribbon in &picture.ribbons {
             draw_ribbon(&mut svg, &frame, ribbon, (picture.x_unit, picture.y_unit), colours, &clip);
         }
         for (stroke, series) in picture.strokes.iter().zip(&series) {
             draw_stroke(&mut svg, &frame, stroke, series, colours, &clip);
+        }
+        if let (Some((at, anchor)), Some((_, _, words))) = (limit, &picture.limit) {
+            svg.words_over(at, anchor, (colours.limit, colours.surface), words);
         }
         if at_ends {
             for end in end_labels(picture, &series, y, area[3]) {
@@ -297,29 +307,30 @@ fn draw_ribbon(svg: &mut Svg, frame: &Frame, ribbon: &Ribbon, units: (Unit, Unit
 }
 
 /// The limit, if it lies in sight.
-fn draw_limit(svg: &mut Svg, frame: &Frame, picture: &Picture, colours: &Scheme) {
-    let Some((direction, value, words)) = &picture.limit else { return };
+/// Draws the line and answers where its words belong, which nothing may cover.
+fn draw_limit(svg: &mut Svg, frame: &Frame, picture: &Picture, colours: &Scheme) -> Option<((f64, f64), &'static str)> {
+    let (direction, value, _) = picture.limit.as_ref()?;
     let [left, top, width, height] = frame.area;
     match direction {
         Direction::Horizontal => {
             let value = value * picture.y_unit.scale();
-            if value <= frame.y.1 {
+            (value <= frame.y.1).then(|| {
                 let y = frame.py(value);
                 svg.line((left, y), (left + width, y), colours.limit, 1.0, "4 3");
                 // Below the line when it lies at the top, where the axis has its name.
                 let text_y = if y < top + LINE { y + LINE - 4.0 } else { y - 4.0 };
-                svg.text((left + 4.0, text_y), "start", colours.limit, words);
-            }
+                ((left + 4.0, text_y), "start")
+            })
         }
         Direction::Vertical => {
             let value = value * picture.x_unit.scale();
-            if value >= frame.x.0 && value <= frame.x.1 {
+            (value >= frame.x.0 && value <= frame.x.1).then(|| {
                 let x = frame.px(value);
                 svg.line((x, top), (x, top + height), colours.limit, 1.0, "4 3");
                 let before = x > left + width / 2.0;
                 let at = (if before { x - 4.0 } else { x + 4.0 }, top + height - 6.0);
-                svg.text(at, if before { "end" } else { "start" }, colours.limit, words);
-            }
+                (at, if before { "end" } else { "start" })
+            })
         }
     }
 }

@@ -104,6 +104,18 @@ impl Svg {
         );
     }
 
+    /// Text over whatever is drawn there: a rim of the surface's colour keeps it readable.
+    pub fn words_over(&mut self, at: (f64, f64), anchor: &str, (fill, surface): (&str, &str), text: &str) {
+        let _ = write!(
+            self.out,
+            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\" fill=\"{fill}\" stroke=\"{surface}\" stroke-width=\"4\" \
+             stroke-linejoin=\"round\" paint-order=\"stroke\">{}</text>",
+            at.0,
+            at.1,
+            escape(text)
+        );
+    }
+
     /// A line of the title.
     pub fn heading(&mut self, at: (f64, f64), fill: &str, text: &str) {
         let _ = write!(

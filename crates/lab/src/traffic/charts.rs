@@ -1,6 +1,7 @@
 //! Pictures of a trace.
 
 use super::report::Traffic;
+use crate::chart::palette::DEMAND;
 use crate::chart::{Extent, Form, Picture, Stroke, Unit, draw_picture, hours};
 use crate::words::{count, digits, duration, percent};
 use servelab_spec::protocol::{Chart, ChartRequest};
@@ -72,7 +73,7 @@ fn rate(traffic: &Traffic) -> Picture {
         y_name: "requests per second".into(),
         y_unit: Unit::Count,
         extent: hours(end),
-        strokes: vec![Stroke { lane: 0, label: "arrivals".into(), form: Form::Steps, points }],
+        strokes: vec![Stroke { lane: DEMAND, label: "arrivals".into(), form: Form::Steps, points }],
         ..picture(title, summary)
     }
 }

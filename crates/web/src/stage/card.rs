@@ -3,7 +3,7 @@
 use super::canvas::watch_width;
 use super::grid::Grid;
 use super::lane::{Lane, Scale, request_at};
-use super::{away, replica_of, state_words, ticker};
+use super::{away, has_blocks, replica_of, state_words, ticker};
 use crate::control;
 use crate::playback::TRAVEL_S;
 use crate::state::App;
@@ -17,6 +17,9 @@ use web_sys::{HtmlElement, MouseEvent};
 
 /// Share of a run that the ticker looks back on.
 const TICKER_SHARE: f64 = 1.0 / 12.0;
+
+/// Virtual seconds per wall second above which marks of evictions last no longer.
+const FASTEST_MARKED: f64 = 4.0;
 
 /// A replica's card.
 #[component]
@@ -90,7 +93,7 @@ pub(super) fn Card(app: App, frame: RwSignal<Option<Arc<Frame>>>, replica: u32) 
                         <div class="pills" node_ref=running></div>
                     </div>
                 </div>
-                <div class="kv">
+                <div class="kv" class:kv-none=move || app.run.spec.with(|spec| spec.as_ref().is_some_and(|spec| !has_blocks(spec)))>
                     <canvas class="grid" node_ref=grid role="img" aria-label=grid_label on:pointermove=move |event| point(event.into())></canvas>
                     <p class="kv-text num"><span>{kv}</span><span>{reuse}</span></p>
                 </div>
@@ -160,7 +163,8 @@ fn draw_grid(
         let width = width.get();
         let scheme = app.look.scheme();
         let Some(canvas) = canvas.get() else { return };
-        let fade = app.play.speed.get_untracked() * TRAVEL_S;
+        // At speeds at which a cache turns over between two pictures, everything would be marked.
+        let fade = app.play.speed.get_untracked().min(FASTEST_MARKED) * TRAVEL_S;
         frame.with(|frame| {
             if let (Some(shown), Some(replica)) = (frame.as_ref(), replica_of(frame, replica)) {
                 drawn.update_value(|grid| grid.draw(&canvas, width, &replica.blocks, shown.t_s, fade, scheme));

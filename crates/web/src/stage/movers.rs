@@ -152,7 +152,7 @@ impl Overlay {
             };
             let _ = self.layer.append_child(&pill);
             // As new, it is at the stage's corner.
-            let _ = pill.style().set_property("display", "none");
+            let _ = pill.style().set_property("visibility", "hidden");
             self.pills.push(Mover { pill, tenant: None });
         }
         for (at, mover) in self.pills.iter_mut().enumerate() {
@@ -220,7 +220,9 @@ impl Mover {
             self.pill.set_text_content(Some(&text::tenant_letter(tenant)));
         }
         if before.is_none() || tenant.is_none() {
-            let _ = self.pill.style().set_property("display", if tenant.is_some() { "" } else { "none" });
+            // Out of sight it keeps its place, so that nothing is laid out when it comes back.
+            let visibility = if tenant.is_some() { "visible" } else { "hidden" };
+            let _ = self.pill.style().set_property("visibility", visibility);
         }
     }
 }

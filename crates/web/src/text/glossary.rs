@@ -125,7 +125,8 @@ impl Marker {
         let mut inside = false;
         for (at, c) in text.char_indices() {
             let begins = c.is_alphanumeric() && !inside;
-            inside = c.is_alphanumeric() || c == '-' && inside;
+            // Marks within a number do not end it: what follows one is no word of its own.
+            inside = c.is_alphanumeric() || inside && (c == '-' || goes_on(&text[at..]) && ends_in_digit(&text[..at]));
             if !begins || at < from {
                 continue;
             }
@@ -156,13 +157,28 @@ impl Marker {
     }
 }
 
+/// After a digit, whether `text` goes on with the same number: a mark and a digit.
+fn goes_on(text: &str) -> bool {
+    let mut chars = text.chars();
+    chars.next().is_some_and(|mark| matches!(mark, '.' | ',' | '’' | '\u{a0}' | '\u{202f}'))
+        && chars.next().is_some_and(|digit| digit.is_ascii_digit())
+}
+
+fn ends_in_digit(text: &str) -> bool {
+    text.ends_with(|c: char| c.is_ascii_digit())
+}
+
 /// How much of `text` is the word `said`, or its plural, when it begins with it.
 fn begins_with(text: &str, said: &str) -> Option<usize> {
     let head = text.get(..said.len())?;
     if !head.eq_ignore_ascii_case(said) {
         return None;
     }
-    let ends = |at: usize| !text[at..].starts_with(|c: char| c.is_alphanumeric() || c == '-' || c == '_');
+    let ends = |at: usize| {
+        let rest = &text[at..];
+        !rest.starts_with(|c: char| c.is_alphanumeric() || c == '-' || c == '_')
+            && !(goes_on(rest) && ends_in_digit(&text[..at]))
+    };
     if ends(said.len()) {
         return Some(said.len());
     }
@@ -236,6 +252,11 @@ mod tests {
         assert_eq!(Marker::default().pieces("KV-cache usage"), [Term("block", "KV-cache"), Plain(" usage")]);
         assert_eq!(Marker::default().pieces("×, größer, p95"), [Plain("×, größer, "), Term("percentile", "p95")]);
         assert!(Marker::default().pieces("").is_empty());
+        for number in ["8,022,503", "8\u{202f}022\u{202f}429", "503.2", "429,1"] {
+            assert_eq!(Marker::default().pieces(number), [Plain(number)]);
+        }
+        let (refused, after) = (Term("429", "429"), Plain(", 7 of them."));
+        assert_eq!(Marker::default().pieces("Each got 429, 7 of them."), [Plain("Each got "), refused, after]);
     }
 
     #[test]

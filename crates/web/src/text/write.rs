@@ -25,6 +25,10 @@ texts! {
     WRITE_SEED_HELP = "The same seed writes the same text.";
     WRITE_SLOW = "slowly";
     WRITE_LATER = "The model (7 MB) is fetched when you first ask.";
+    WRITE_KEY_CACHED = "found in the cache";
+    WRITE_KEY_COMPUTED = "computed";
+    WRITE_KEY_WAITING = "still to be computed";
+    WRITE_KEY_WRITTEN = "written";
     WRITE_BLOCKS = "KV blocks";
     WRITE_STEPS = "Steps";
     WRITE_OWN_MODEL = "A model of your own";

@@ -239,7 +239,10 @@ fn Overlay(app: App, reading: Reading, area: [f64; 4], x: (f64, f64)) -> impl In
             on:pointerup=finish
             on:keydown=move |event| keys(&event, reading)
         >
-            {move || now().map(|share| view! { <span class="plot-now" style:left=percent(share)></span> })}
+            // Moved, not placed: what moves is not laid out and not painted anew, sixty times a second in every chart.
+            <Show when=move || now().is_some()>
+                <span class="plot-now" style:transform=move || format!("translateX({})", percent(now().unwrap_or(0.0)))></span>
+            </Show>
             {move || selection().map(|(from, width)| view! { <span class="plot-selection" style:left=percent(from) style:width=percent(width)></span> })}
             {move || reading.cursor.get().map(|share| view! { <span class="plot-cursor" style:left=percent(share)></span> })}
         </div>

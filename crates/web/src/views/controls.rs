@@ -12,12 +12,32 @@ use leptos::prelude::*;
 use servelab_spec::catalog::ParamInfo;
 use servelab_spec::experiment::{DeviceChoice, ExecutionMode};
 
+/// Where the panel is a drawer; the same width as in the styles.
+const PHONE: &str = "(max-width: 600px)";
+
 /// The panel of controls.
 #[component]
 pub(super) fn Controls() -> impl IntoView {
     let app = App::here();
+    // A drawer on a phone, where the panel would be four screens between the results and what else there is. It begins shut there; what stands open when a
+    // window gets narrow stays so.
+    let open = RwSignal::new(false);
+    let begun = StoredValue::new(false);
+    env::watch_media(PHONE, move |phone| {
+        if !phone || !begun.get_value() {
+            open.set(!phone);
+        }
+        begun.set_value(true);
+    });
+    Effect::new(move |_| {
+        if app.run.failure.with(|failure| failure.as_ref().is_some_and(|failure| failure.field.is_some())) {
+            open.set(true);
+        }
+    });
     view! {
         <section class="controls" aria-label=text::CONTROLS_REGION data-testid="controls">
+            <details prop:open=open>
+            <summary class="controls-name">{text::CONTROLS_REGION}</summary>
             <div class="controls-inner">
                 <Show when=move || app.stale()>
                     <p class="stale" role="status" data-testid="stale">{text::STALE}</p>
@@ -42,6 +62,7 @@ pub(super) fn Controls() -> impl IntoView {
                 <Group title=text::GROUP_PROBES keys=|key| key.starts_with("startup.probes.") open=false note=text::PROBES_NOTE />
                 <Group title=text::GROUP_SLO keys=|key| key.starts_with("slo.") open=false />
             </div>
+            </details>
         </section>
     }
 }

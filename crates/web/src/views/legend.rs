@@ -1,5 +1,6 @@
 //! What colours, patterns and shapes mean.
 
+use crate::stage::has_blocks;
 use crate::state::App;
 use crate::text;
 use leptos::prelude::*;
@@ -41,7 +42,7 @@ pub(super) fn Legend() -> impl IntoView {
                     <li><span class="key key-todo" aria-hidden="true"></span>{text::LEGEND_TODO}</li>
                     <li><span class="key key-tail" aria-hidden="true"></span>{text::LEGEND_OUTPUT}</li>
                 </ul>
-                <ul class="legend-row">
+                <ul class="legend-row" class:legend-none=move || app.run.spec.with(|spec| spec.as_ref().is_some_and(|spec| !has_blocks(spec)))>
                     <li class="muted">{text::LEGEND_BLOCKS}</li>
                     <li><span class="square square-held" aria-hidden="true"></span>{text::LEGEND_HELD}</li>
                     <li><span class="square square-shared" aria-hidden="true"></span>{text::LEGEND_SHARED}</li>

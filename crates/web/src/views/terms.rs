@@ -39,11 +39,35 @@ pub(super) fn Term(id: &'static str, #[prop(optional, into)] words: String) -> i
 /// Prose with its terms marked, and its numbers as the visitor's locale writes them.
 pub(super) fn marked(marker: &mut Marker, words: &str) -> AnyView {
     let words = &*format::local(words);
-    let piece = |piece: Piece| match piece {
-        Piece::Plain(words) => words.to_owned().into_any(),
-        Piece::Term(id, words) => view! { <Term id=id words=words /> }.into_any(),
-    };
-    marker.pieces(words).into_iter().map(piece).collect_view().into_any()
+    let mut pieces = marker.pieces(words);
+    let mut views = Vec::with_capacity(pieces.len());
+    // A line may break on both sides of a button, so marks that stand at it go into a box with it.
+    let mut before = String::new();
+    for at in 0..pieces.len() {
+        match pieces[at] {
+            Piece::Plain(words) => {
+                let opens = if at + 1 < pieces.len() { words.strip_suffix('(') } else { None };
+                before = opens.map_or(String::new(), |_| "(".into());
+                views.push(opens.unwrap_or(words).to_owned().into_any());
+            }
+            Piece::Term(id, words) => {
+                let after = match pieces.get_mut(at + 1) {
+                    Some(Piece::Plain(next)) => {
+                        let (mark, rest) = next.split_at(next.find(|c: char| !is_mark(c)).unwrap_or(next.len()));
+                        *next = rest;
+                        mark.to_owned()
+                    }
+                    _ => String::new(),
+                };
+                views.push(view! { <span class="term-box">{std::mem::take(&mut before)}<Term id=id words=words />{after}</span> }.into_any());
+            }
+        }
+    }
+    views.into_any()
+}
+
+fn is_mark(c: char) -> bool {
+    matches!(c, '.' | ',' | ':' | ';' | '?' | '!' | ')')
 }
 
 /// One text with its terms marked.

@@ -19,6 +19,15 @@ pub(super) fn Picture() -> impl IntoView {
             <p class="findings" role="status" data-testid="write-sentence">
                 {move || state.shown.with(|shown| shown.as_ref().map(|shown| text::write_sentence(shown)))}
             </p>
+            <p class="write-text write-key">
+                <span class="chip-c">{text::WRITE_KEY_CACHED}</span>
+                " "
+                <span class="chip-p">{text::WRITE_KEY_COMPUTED}</span>
+                " "
+                <span class="chip-w">{text::WRITE_KEY_WAITING}</span>
+                " "
+                <span class="chip-o">{text::WRITE_KEY_WRITTEN}</span>
+            </p>
             <ol class="write-lines">
                 {move || (0..count.get()).map(|at| view! {
                     <li data-testid=format!("write-line-{at}") data-cached=move || line(at).and_then(|line| line.cached).map(|cached| cached.to_string())>
