@@ -36,10 +36,16 @@ function said(work) {
 /** What is asked for, as text: an address as it is, anything else as JSON. */
 function asText(asked) {
   if (typeof asked === "string") return asked;
-  const text = asked !== null && typeof asked === "object" ? JSON.stringify(asked) : undefined;
-  if (text !== undefined) return text;
+  let reason = String(asked);
+  try {
+    const text = asked !== null && typeof asked === "object" ? JSON.stringify(asked) : undefined;
+    if (text !== undefined) return text;
+  } catch (error) {
+    // Big integers and what holds itself have no JSON.
+    reason = error.message;
+  }
   const accepted = "accepted are an object with a preset and what differs from it, a whole spec, a report, or the text of an address";
-  throw new SpecError(`spec: ${String(asked)} is not accepted; ${accepted}`, { path: "spec", found: String(asked), accepted });
+  throw new SpecError(`spec: ${reason} is not accepted; ${accepted}`, { path: "spec", found: reason, accepted });
 }
 
 /** Turns of the event loop, without the milliseconds that timers add. */

@@ -8,8 +8,11 @@ use servelab_spec::Spec;
 use servelab_spec::csv::report_csv;
 use servelab_spec::experiment::ExecutionMode;
 use servelab_spec::protocol::{ChartRequest, ExportKind};
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::Path;
+
+/// Events between two looks at how far a run is: a fraction of a second.
+const EVENTS: u32 = 100_000;
 
 pub(crate) fn run(args: &RunArgs, out: &mut impl Write) -> Result<(), Failure> {
     run_spec(source::spec(&args.experiment)?, &args.print, out)
@@ -40,7 +43,7 @@ pub(crate) fn run_spec(spec: Spec, args: &Print, out: &mut impl Write) -> Result
     if session.is_live() {
         model::run(&mut session)?;
     } else {
-        while !session.advance(u32::MAX).map_err(failed)?.done {}
+        told(&mut session)?;
     }
     let report = session.report();
     // The report first: a disk that is full by now must not cost the run.
@@ -61,6 +64,28 @@ pub(crate) fn run_spec(spec: Spec, args: &Print, out: &mut impl Write) -> Result
     if let (Some(file), Some(recording)) = (record, session.recording()) {
         let text = serde_json::to_string(&recording).map_err(|error| Failure::Run(error.to_string()))?;
         file.write(&text)?;
+    }
+    Ok(())
+}
+
+/// Runs to the end; somebody at a terminal is told how far it is.
+fn told(session: &mut Session) -> Result<(), Failure> {
+    let mut errors = std::io::stderr();
+    let tells = errors.is_terminal();
+    let mut at = None;
+    loop {
+        let progress = session.advance(if tells { EVENTS } else { u32::MAX }).map_err(failed)?;
+        if progress.done {
+            break;
+        }
+        let share = (progress.fraction * 100.0) as u32;
+        if tells && at.replace(share) != Some(share) {
+            // Of how many policies this is, one after the other, the fraction knows.
+            let _ = write!(errors, "\r{share} % ");
+        }
+    }
+    if at.is_some() {
+        let _ = write!(errors, "\r{:20}\r", "");
     }
     Ok(())
 }

@@ -86,7 +86,12 @@ fn start(experiment: &str) -> Result<Spec, Failure> {
     if !is_file(experiment) {
         return preset(experiment);
     }
-    patch::from_json(&read(experiment)?).map_err(|error| Failure::Request(format!("{experiment}: {error}")))
+    let hint = match Path::new(experiment).extension().and_then(|extension| extension.to_str()) {
+        Some("rhai") => "; a policy's script goes with --script FILE, after the experiment",
+        Some("csv" | "jsonl" | "gz") => "; recorded requests go with --trace FILE, or to `replay`",
+        _ => "",
+    };
+    patch::from_json(&read(experiment)?).map_err(|error| Failure::Request(format!("{experiment}: {error}{hint}")))
 }
 
 /// A preset's name counts before a file of that name.

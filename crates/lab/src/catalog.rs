@@ -126,7 +126,10 @@ fn notes(declared: &[ParamInfo], given: &BTreeMap<String, f64>) -> Vec<String> {
             notes.push(match &param.kind {
                 ParamKind::Switch => format!("{name} {}", if value == 0.0 { "off" } else { "on" }),
                 ParamKind::Choice(options) => {
-                    format!("{name} {}", options.get(value as usize).map_or("?".into(), |option| option.replace('_', " ")))
+                    format!(
+                        "{name} {}",
+                        options.get(value as usize).map_or("?".into(), |option| option.replace('_', " "))
+                    )
                 }
                 ParamKind::Number | ParamKind::Integer => format!("{name} {value}"),
             });

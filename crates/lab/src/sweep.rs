@@ -255,8 +255,9 @@ pub(crate) fn complete(what: &'static str, total: u32, there: impl Iterator<Item
     there.for_each(|number| known[number as usize] = true);
     let lacking = (0..total).filter(|&number| !known[number as usize]);
     let Some(first) = lacking.clone().next() else { return Ok(()) };
-    // Which shard is missing, if it is one: the smallest n of which the items that lack are exactly one part.
-    let one = (first + 1..=total).find(|&of| lacking.clone().eq((first..total).step_by(of as usize)));
+    // Which shard is missing, if it is one: the n of which the items that lack are exactly one part. A single item is a part of many.
+    let mut parts = (first + 1..=total).filter(|&of| lacking.clone().eq((first..total).step_by(of as usize)));
+    let one = parts.next().filter(|_| parts.next().is_none());
     let hint = one.map(|of| format!("; they are shard {}/{of}", first + 1)).unwrap_or_default();
     Err(MergeError::Missing { what, missing: lacking.count() as u32, total, first, hint })
 }

@@ -153,7 +153,11 @@ fn what_does_not_go_together_is_refused() {
     assert_eq!(both(wrong), MergeError::Contradiction { what: "cell", number: 0 });
     let mut hole = second;
     hole.cells.remove(1);
-    assert_eq!(both(hole).to_string(), "1 of 6 cells are missing, the first of them cell 3; they are shard 4/4");
+    assert_eq!(
+        both(hole).to_string(),
+        "1 of 6 cells are missing, the first of them cell 3",
+        "it is a shard of 4, of 5 or of 6"
+    );
 }
 
 #[test]

@@ -129,6 +129,28 @@ pub(crate) fn marks() -> Marks {
     Marks { decimal: part("decimal").unwrap_or(PLAIN.decimal), group: part("group").unwrap_or(PLAIN.group) }
 }
 
+/// This page is a file on the visitor's device.
+pub(crate) fn from_disk() -> bool {
+    window().and_then(|window| window.location().protocol().ok()).is_some_and(|protocol| protocol == "file:")
+}
+
+/// The visitor's locale. Fields for numbers have it as their language, so that they show and take the decimal mark that all other numbers of the page have.
+pub(crate) fn locale() -> String {
+    window().and_then(|window| window.navigator().language()).unwrap_or_default()
+}
+
+/// Moves the keyboard's focus to the first element that `selector` finds once the page shows what was just changed; to the heading when there is none.
+pub(crate) fn focus_soon(selector: &'static str) {
+    leptos::prelude::request_animation_frame(move || {
+        let document = window().and_then(|window| window.document());
+        let find =
+            |selector: &str| document.as_ref()?.query_selector(selector).ok().flatten()?.dyn_into::<HtmlElement>().ok();
+        if let Some(element) = find(selector).or_else(|| find("h1")) {
+            let _ = element.focus();
+        }
+    });
+}
+
 /// Width and height of what is seen of the page, CSS pixels.
 pub(crate) fn window_size() -> (f64, f64) {
     let side = |side: Result<JsValue, JsValue>| side.ok().and_then(|side| side.as_f64()).unwrap_or(f64::INFINITY);

@@ -314,10 +314,7 @@ mod tests {
         assert_eq!(cells.map(|cell| plain(neutral(cell))), ["10 476", "0.35", "350 ms", "−1.5", "2 464 / 10 476"]);
         write_with(PLAIN);
         let kept = "After 4\u{202f}min 10\u{202f}s (95\u{202f}%), 3 servers in 2\u{202f}h.";
-        assert_eq!(
-            super::local("After 4 min 10 s (95 %), 3 servers in 2 h: v2 s.").replace("v2\u{202f}s", "v2 s"),
-            kept
-        );
+        assert_eq!(super::local("After 4 min 10 s (95 %), 3 servers in 2 h."), kept);
         assert_eq!(super::local(said), said);
     }
 }

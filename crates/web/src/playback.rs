@@ -151,10 +151,10 @@ pub(crate) fn arrived(app: App, frame: Frame) {
     let follows = ahead && app.play.follow.get_untracked() && frame.policy == app.play.focus.get_untracked();
     let ask = app.play.asked.try_update_value(|asked| {
         let ask = asked.queue.pop_front();
-        if let Some(ask) = ask.filter(|ask| ask.step || follows) {
-            if let Some(last) = &mut asked.last[ask.policy as usize % MAX_POLICIES] {
-                last.0 = frame.t_s;
-            }
+        if let Some(ask) = ask.filter(|ask| ask.step || follows)
+            && let Some(last) = &mut asked.last[ask.policy as usize % MAX_POLICIES]
+        {
+            last.0 = frame.t_s;
         }
         ask
     });

@@ -33,6 +33,12 @@ texts! {
     PROBES_NOTE = "Who asks a replica whether it lives, in Kubernetes' sense. Without any it is believed.";
 }
 
+/// Why a count was not taken.
+pub(crate) fn count_refused(label: &str, typed: &str, least: u32) -> String {
+    let typed = if typed.is_empty() { "nothing" } else { typed };
+    format!("{label}: {typed} is not accepted; accepted is a whole number from {least} on")
+}
+
 /// A bar for people who do not see it.
 pub(crate) fn part_words(part: &StagePart) -> String {
     format!("{}: {}, from {}. {}", part.label, duration(part.seconds), duration(part.start_s), part.help)

@@ -7,6 +7,7 @@ texts! {
     EMBED_SETTINGS = "Settings that readers may change, with commas; none: as many as there are";
     EMBED_SETTINGS_EXAMPLE = "workload.rate,replicas";
     EMBED_CODE = "The lines";
+    EMBED_DISK = "This page was opened from disk: put its folder on a host and take the lines from there, since no other page reaches files of this device.";
     EMBED_COPY = "Copy";
 }
 

@@ -176,8 +176,8 @@ fn begins_with(text: &str, said: &str) -> Option<usize> {
     }
     let ends = |at: usize| {
         let rest = &text[at..];
-        !rest.starts_with(|c: char| c.is_alphanumeric() || c == '-' || c == '_')
-            && !(goes_on(rest) && ends_in_digit(&text[..at]))
+        let longer = rest.starts_with(|c: char| c.is_alphanumeric() || c == '-' || c == '_');
+        !(longer || goes_on(rest) && ends_in_digit(&text[..at]))
     };
     if ends(said.len()) {
         return Some(said.len());

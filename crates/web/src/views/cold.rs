@@ -65,19 +65,29 @@ fn Asked() -> impl IntoView {
             address::commit(app);
         }
     };
+    let refused = RwSignal::new(None::<String>);
     let count = move |id: &'static str, label: &'static str, help: &'static str, value: RwSignal<u32>, least: u32| {
         view! {
             <label class="cold-count" title=help>
                 <input
                     type="number"
+                    lang=env::locale()
                     class="num"
                     data-testid=id
                     min=least.to_string()
                     step="1"
                     prop:value=move || value.get().to_string()
                     on:change=move |event| {
-                        if let Ok(number) = event_target_value(&event).parse() {
-                            value.set(number);
+                        match event_target_value(&event).parse::<u32>() {
+                            Ok(number) if number >= least => {
+                                refused.set(None);
+                                value.set(number);
+                            }
+                            // What was not taken does not stand there as if it were; the sentence below is about what does.
+                            _ => {
+                                refused.set(Some(text::count_refused(label, &event_target_value(&event), least)));
+                                value.notify();
+                            }
                         }
                     }
                 />
@@ -111,6 +121,7 @@ fn Asked() -> impl IntoView {
             {count("cold-together", text::COLD_TOGETHER, text::COLD_TOGETHER_HELP, cold.together, 1)}
             {count("cold-in-flight", text::COLD_IN_FLIGHT, text::COLD_IN_FLIGHT_HELP, cold.in_flight, 0)}
         </div>
+        {move || refused.get().map(|words| view! { <p class="param-error" role="alert">{words}</p> })}
         {move || {
             chosen.get().map(|info| view! { <p class="muted results-note">{text::COLD_SOURCE}{info.source}</p> })
         }}

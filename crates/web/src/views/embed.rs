@@ -3,7 +3,7 @@
 use super::files::copy_button;
 use crate::state::App;
 use crate::views::terms::prose;
-use crate::{address, text};
+use crate::{address, env, text};
 use leptos::prelude::*;
 
 /// The panel, folded until somebody wants it.
@@ -54,6 +54,9 @@ pub(super) fn Embed() -> impl IntoView {
                 />
             </label>
             <h3>{text::EMBED_CODE}</h3>
+            <Show when=move || env::from_disk()>
+                <p class="stale" role="note" data-testid="embed-disk">{text::EMBED_DISK}</p>
+            </Show>
             <pre class="embed-code" tabindex="0" data-testid="embed-code">{move || code.get()}</pre>
             {copy_button("embed-copy", text::EMBED_COPY, move || code.get_untracked())}
         </details>

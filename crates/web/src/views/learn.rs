@@ -44,6 +44,8 @@ fn open(app: App, name: &str) {
     if let Some(preset) = preset(app, name) {
         control::open_preset(app, preset);
         env::to_top();
+        // What was pressed is gone, or far below.
+        env::focus_soon("h1");
     }
 }
 
@@ -54,9 +56,11 @@ pub(super) fn Path() -> impl IntoView {
     let here = here(app);
     let learnt = app.learnt;
     learnt.set(env::stored(STORED_AS).map(|names| names.split(',').map(str::to_owned).collect()).unwrap_or_default());
-    // A preset is learnt when its run has been judged.
+    // A preset is learnt when its run has been judged, unless nobody did anything: the page runs its first one by itself.
     Effect::new(move |_| {
-        let judged = app.run.phase.get() == Phase::Done
+        let took_part = app.guess.get().is_some() || app.run.reported.get() > 1;
+        let judged = took_part
+            && app.run.phase.get() == Phase::Done
             && app.run.report.with(|report| report.as_ref().is_some_and(|report| report.verdict.is_some()));
         let name = app.run.spec.with_untracked(|spec| spec.as_ref().map(|spec| spec.preset.clone()));
         let Some(name) = name.filter(|name| judged && !name.is_empty()) else { return };
@@ -158,6 +162,8 @@ fn after(app: App, Here { at, lesson, next }: Here) -> impl IntoView {
             app.draft.set(spec);
             address::commit(app);
             control::start(app);
+            // The lesson goes until the run has ended.
+            env::focus_soon("[data-testid=cancel], [data-testid=run]");
         }
     };
     let others = lesson.next.iter().map(|name| {

@@ -3,7 +3,7 @@
 use super::icons;
 use super::param::Param;
 use crate::state::App;
-use crate::{address, text};
+use crate::{address, env, text};
 use leptos::prelude::*;
 use servelab_spec::Spec;
 use servelab_spec::catalog::{Catalog, ParamInfo};
@@ -211,10 +211,17 @@ fn Chip(of: Named, at: usize, name: String, info: Option<Info>, open: RwSignal<O
     };
     let shown = move || open.get() == Some(at);
     let panel = format!("{}-{at}-panel", of.id());
+    // What is folded is not there.
+    let controlled = {
+        let panel = panel.clone();
+        move || shown().then(|| panel.clone())
+    };
     let remove = move |_| {
         open.set(None);
         app.draft.update(|draft| of.remove(draft, at));
         address::commit(app);
+        // The one that takes its place.
+        env::focus_soon("[data-testid=controls] .policy-name");
     };
     let mark = info
         .as_ref()
@@ -229,7 +236,7 @@ fn Chip(of: Named, at: usize, name: String, info: Option<Info>, open: RwSignal<O
                     type="button"
                     class="policy-name"
                     aria-expanded=move || shown().to_string()
-                    aria-controls=panel.clone()
+                    aria-controls=controlled
                     on:click=move |_| open.update(|open| *open = if *open == Some(at) { None } else { Some(at) })
                 >
                     <span class="twist" aria-hidden="true">{move || if shown() { "▾" } else { "▸" }}</span>

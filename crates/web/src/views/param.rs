@@ -1,7 +1,7 @@
 //! One setting: its name, control, unit, default and a sentence. The same for settings of the spec and of policies.
 
 use crate::settings::{from_slider, to_slider};
-use crate::text;
+use crate::{env, text};
 use leptos::prelude::*;
 use servelab_spec::catalog::{ParamInfo, ParamKind};
 use wasm_bindgen::JsCast;
@@ -156,6 +156,7 @@ fn number(
         {slider}
         <input
             type="number"
+            lang=env::locale()
             class="param-number num"
             id=id.to_owned()
             aria-describedby=help.to_owned()

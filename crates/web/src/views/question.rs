@@ -56,7 +56,7 @@ pub(super) fn Question() -> impl IntoView {
                         </button>
                     </Show>
                 </label>
-                <h1>{move || question.get().map_or_else(|| text::QUESTION_LOADING.into_any(), |question| prose(&question))}</h1>
+                <h1 tabindex="-1">{move || question.get().map_or_else(|| text::QUESTION_LOADING.into_any(), |question| prose(&question))}</h1>
             </div>
             <div class="question-run">
                 <RunStatus />

@@ -108,7 +108,10 @@ pub(super) fn Notices() -> impl IntoView {
                     view! {
                         <div class="notice" role="status" data-testid="notice">
                             <ul>{notices.into_iter().map(|notice| view! { <li>{notice}</li> }).collect_view()}</ul>
-                            <button type="button" on:click=move |_| app.notices.set(Vec::new())>{text::CLOSE}</button>
+                            <button type="button" on:click=move |_| {
+                                app.notices.set(Vec::new());
+                                env::focus_soon("h1");
+                            }>{text::CLOSE}</button>
                         </div>
                     }
                 })

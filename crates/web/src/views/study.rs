@@ -7,6 +7,7 @@ mod progress;
 mod sweep;
 mod table;
 
+use crate::env;
 use crate::state::App;
 use crate::study::Work;
 use crate::study::form::{self, Choice};
@@ -127,6 +128,7 @@ fn NumberField(
             <span>{label}</span>
             <input
                 type="number"
+                lang=env::locale()
                 class="num"
                 id=id.clone()
                 data-testid=id

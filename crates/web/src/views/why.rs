@@ -6,7 +6,7 @@ use super::icons;
 use crate::format::{clock, duration, number, whole};
 use crate::state::App;
 use crate::views::files::TableBox;
-use crate::{control, playback, text};
+use crate::{control, env, playback, text};
 use columns::{columns, warmer};
 use leptos::html;
 use leptos::prelude::*;
@@ -82,6 +82,7 @@ pub(super) fn Why() -> impl IntoView {
                     " "
                     <input
                         type="number"
+                        lang=env::locale()
                         class="why-number num"
                         data-testid="why-number"
                         min="1"

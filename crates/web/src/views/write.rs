@@ -4,7 +4,7 @@ mod picture;
 
 use crate::state::App;
 use crate::views::terms::prose;
-use crate::{text, write};
+use crate::{env, text, write};
 use leptos::prelude::*;
 use servelab_spec::protocol::WriterFiles;
 use servelab_spec::writing::WriteRequest;
@@ -39,6 +39,7 @@ pub(super) fn Write() -> impl IntoView {
                     <textarea
                         rows="4"
                         data-testid="write-begin"
+                        aria-label=text::WRITE_BEGIN
                         prop:value=move || state.shared.get()
                         on:input=move |event| state.shared.set(event_target_value(&event))
                     />
@@ -70,6 +71,10 @@ pub(super) fn Write() -> impl IntoView {
     }
 }
 
+/// The largest number that a setting is asked for; its own limits are the engine's to say.
+const MOST: f64 = 9e15;
+const MOST_F32: f64 = f32::MAX as f64;
+
 /// Buttons, and how tokens are drawn.
 #[component]
 fn Settings() -> impl IntoView {
@@ -85,14 +90,18 @@ fn Settings() -> impl IntoView {
             <label class="cold-count" title=help>
                 <input
                     type="number"
+                    lang=env::locale()
                     class="num"
                     min="0"
                     step=step
                     data-testid=id
                     prop:value=move || state.settings.with(get).to_string()
                     on:change=move |event| {
-                        if let Ok(value) = event_target_value(&event).parse() {
-                            state.settings.update(|settings| set(settings, value));
+                        // No setting has a use for more, and what has no end would be shown as an empty field.
+                        match event_target_value(&event).parse::<f64>() {
+                            Ok(value) if (0.0..=MOST).contains(&value) => state.settings.update(|settings| set(settings, value)),
+                            // Whatever was not taken, the field shows what is used.
+                            _ => state.settings.update(|_| {}),
                         }
                     }
                 />
@@ -118,9 +127,9 @@ fn Settings() -> impl IntoView {
                 {text::WRITE_EMPTY}
             </button>
             {number("write-tokens", text::WRITE_TOKENS, text::WRITE_TOKENS_HELP, "1", |s| s.max_tokens.into(), |s, v| s.max_tokens = v as u32)}
-            {number("write-temperature", text::WRITE_TEMPERATURE, text::WRITE_TEMPERATURE_HELP, "0.1", |s| plain(s.temperature), |s, v| s.temperature = v as f32)}
+            {number("write-temperature", text::WRITE_TEMPERATURE, text::WRITE_TEMPERATURE_HELP, "0.1", |s| plain(s.temperature), |s, v| s.temperature = v.min(MOST_F32) as f32)}
             {number("write-top-k", text::WRITE_TOP_K, text::WRITE_TOP_K_HELP, "1", |s| s.top_k.into(), |s, v| s.top_k = v as u32)}
-            {number("write-top-p", text::WRITE_TOP_P, text::WRITE_TOP_P_HELP, "0.05", |s| plain(s.top_p), |s, v| s.top_p = v as f32)}
+            {number("write-top-p", text::WRITE_TOP_P, text::WRITE_TOP_P_HELP, "0.05", |s| plain(s.top_p), |s, v| s.top_p = v.min(MOST_F32) as f32)}
             {number("write-seed", text::WRITE_SEED, text::WRITE_SEED_HELP, "1", |s| s.seed as f64, |s, v| s.seed = v as u64)}
             <label class="cold-count">
                 <input type="checkbox" data-testid="write-slow" on:change=move |event| state.slow.set(event_target_checked(&event)) />

@@ -57,7 +57,7 @@ pub(super) async fn shipped(loading: &mut dyn FnMut(f64, Option<f64>)) -> (Model
         Err(reason) => {
             let notice = format!(
                 "The trained model can not be used: {reason}. Random reference weights write in its place: the times are a \
-                 model's, the text is nonsense. Reload to try again."
+                 model's, the text is nonsense."
             );
             (Model::stand_in(), Some(notice))
         }

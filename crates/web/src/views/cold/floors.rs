@@ -2,9 +2,9 @@
 
 use crate::format::{duration, number};
 use crate::state::App;
-use crate::text;
 use crate::views::files::TableBox;
 use crate::views::terms::prose;
+use crate::{env, text};
 use leptos::prelude::*;
 use servelab_spec::coldstart::FloorsSpec;
 
@@ -79,6 +79,7 @@ fn field(label: String, id: String, value: f64, set: impl Fn(&mut FloorsSpec, f6
     view! {
         <input
             type="number"
+            lang=env::locale()
             class="num"
             step="any"
             min="0"
