@@ -74,7 +74,7 @@ struct Stage {
 }
 
 /// In the order of what fails soonest and what later stages build upon.
-const STAGES: [Stage; 13] = [
+const STAGES: [Stage; 14] = [
     Stage { name: "fmt", what: "rustfmt finds nothing to change", needs: Needs::NONE, gpu: false, run: host::fmt },
     Stage {
         name: "lint",
@@ -108,6 +108,13 @@ const STAGES: [Stage; 13] = [
         run: page::run,
     },
     Stage { name: "wasm", what: "wasm-pack test in a browser", needs: Needs::WASM_TESTS, gpu: false, run: wasm::tests },
+    Stage {
+        name: "wasm-firefox",
+        what: "the same tests in Firefox",
+        needs: Needs { node: true, ..Needs::WASM_TESTS },
+        gpu: false,
+        run: wasm::firefox_tests,
+    },
     Stage {
         name: "wasm-gpu",
         what: "the same on software WebGPU",

@@ -53,14 +53,38 @@ pub(super) fn gpu_tests(session: &Session<'_>) -> Result<Tally> {
     in_browser(session, "wasm-gpu", &WANTED_ON_GPU, true)
 }
 
+/// The same programs in Firefox, on the CPU. Its driver, geckodriver, would take four minutes of every cold run to compile; the runner serves the tests to whoever
+/// comes, and the driver of the end-to-end tests comes.
+pub(super) fn firefox_tests(session: &Session<'_>) -> Result<Tally> {
+    let targets = targets_of(&session.context.root.join(BROWSER_TESTS).join("tests"), false)?;
+    let mut tally = missing("wasm-firefox", &WANTED, &targets);
+    for target in targets {
+        tally = tally.plus(&count_tests(in_firefox(session.context, session.prepared, &target)?)?);
+    }
+    Ok(tally)
+}
+
+fn missing(stage: &str, wanted: &[&str], targets: &[String]) -> Tally {
+    let gone = wanted.iter().filter(|name| !targets.iter().any(|target| target == *name));
+    gone.fold(Tally::default(), |tally, name| {
+        let file = format!("no {BROWSER_TESTS}/tests/{name}.rs");
+        tally.plus(&Tally::missing(format!("{stage}/{name}"), file))
+    })
+}
+
+fn in_firefox(context: &Context, prepared: &Prepared, target: &str) -> Result<Command> {
+    Ok(prepared
+        .wasm(context, "node")?
+        .env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUNNER", "wasm-bindgen-test-runner")
+        .arg(context.root.join("tests/e2e/firefox-wasm.mjs"))
+        .args(["cargo", "test", "--release", "--target", TARGET, "-p", "servelab-browser", "--test", target]))
+}
+
 fn in_browser(session: &Session<'_>, stage: &str, wanted: &[&str], gpu: bool) -> Result<Tally> {
     let targets = targets_of(&session.context.root.join(BROWSER_TESTS).join("tests"), gpu)?;
     // Tests include them; whoever runs this stage by itself has not written them.
     let mut tally = if reports::are_there(session.context) { Tally::default() } else { reports::run(session)? };
-    for missing in wanted.iter().filter(|name| !targets.iter().any(|target| target == *name)) {
-        let file = format!("no {BROWSER_TESTS}/tests/{missing}.rs");
-        tally = tally.plus(&Tally::missing(format!("{stage}/{missing}"), file));
-    }
+    tally = tally.plus(&missing(stage, wanted, &targets));
     for target in targets {
         tally = tally.plus(&count_tests(wasm_pack(session.context, session.prepared, &target, gpu)?)?);
     }
