@@ -221,7 +221,9 @@ fn is_plain(policy: &str) -> bool {
 /// The policy that the page states in its head, so that the header sent here is the one it will live under.
 fn content_security_policy(index: &str) -> Option<String> {
     let lower = index.to_ascii_lowercase();
-    let at = lower.find("http-equiv=\"content-security-policy\"")?;
+    // The released page has no quotes where HTML needs none.
+    let named = ["http-equiv=\"content-security-policy\"", "http-equiv=content-security-policy"];
+    let at = named.iter().find_map(|named| lower.find(named))?;
     let (start, end) = (lower[..at].rfind('<')?, at + lower[at..].find('>')?);
     let tag = &index[start..end];
     let content = tag.find("content=\"").map(|found| found + "content=\"".len())?;
@@ -317,5 +319,7 @@ mod tests {
                 .as_deref(),
             Some("default-src 'self'")
         );
+        let minified = "<meta charset=utf-8><meta content=\"default-src 'none'\" http-equiv=Content-Security-Policy><meta content=\"x\">";
+        assert_eq!(content_security_policy(minified).as_deref(), Some("default-src 'none'"));
     }
 }
