@@ -24,6 +24,11 @@ impl Tally {
         Self { passed: 1, ..Self::default() }
     }
 
+    /// One check that this machine can not make.
+    pub(crate) fn skip() -> Self {
+        Self { skipped: 1, ..Self::default() }
+    }
+
     /// One check that failed.
     pub(crate) fn failure(problem: String) -> Self {
         Self { failed: 1, problems: vec![problem], ..Self::default() }

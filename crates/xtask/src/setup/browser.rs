@@ -76,8 +76,12 @@ pub(super) fn prepare() -> Result<Browser> {
 
 /// Firefox, in which some end-to-end tests run as well. Where it is missing and can not be installed they say so and are skipped.
 pub(super) fn prepare_firefox() -> Result<()> {
-    let there = std::env::var_os("SERVELAB_FIREFOX").is_some() || FIREFOX.iter().any(|name| find(name).is_some());
-    if there || !debian::can_install() { Ok(()) } else { debian::packages(&["firefox-esr"]) }
+    if has_firefox() || !debian::can_install() { Ok(()) } else { debian::packages(&["firefox-esr"]) }
+}
+
+/// There is one, as far as names tell.
+pub(crate) fn has_firefox() -> bool {
+    std::env::var_os("SERVELAB_FIREFOX").is_some() || FIREFOX.iter().any(|name| find(name).is_some())
 }
 
 fn find_pair() -> Result<Browser> {
