@@ -8,11 +8,14 @@ pub mod gateways;
 
 use servelab_engine::{CostModel, EngineConfig, Nanos};
 use servelab_fleet::routing::registry;
+#[cfg(not(target_arch = "wasm32"))]
 use servelab_fleet::store::StoreConfig;
 use servelab_fleet::telemetry::Reads;
 use servelab_fleet::{Fleet, FleetConfig, Poll, ReplicaStats, RequestRecord};
 use servelab_spec::catalog::{Family, ParamKind};
-use servelab_spec::experiment::{Coefficients, EngineSpec, FetchRule, MultiTenantSpec, PolicySpec, WorkloadSpec};
+#[cfg(not(target_arch = "wasm32"))]
+use servelab_spec::experiment::FetchRule;
+use servelab_spec::experiment::{Coefficients, EngineSpec, MultiTenantSpec, PolicySpec, WorkloadSpec};
 use servelab_workload::Source;
 
 /// A cost model of a small model on a slow device; the odd digits leave remainders below a nanosecond.
