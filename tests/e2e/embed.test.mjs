@@ -38,6 +38,13 @@ pageTest("one tag shows an experiment, grows to its height and says when its run
   await shotsOf(page, "embed", { fullPage: true });
 });
 
+pageTest("what is wrong with a tag is seen in its frame", calm, async ({ page }) => {
+  await host(page, `<serve-lab experiment="no-such" show="stage results"></serve-lab>`);
+  const notice = page.frameLocator("serve-lab iframe").getByTestId("notice");
+  await notice.waitFor();
+  assert.match(await notice.textContent(), /no-such/);
+});
+
 pageTest("several at once, none before the reader comes near, each with settings of its own", calm, async ({ page }) => {
   await host(
     page,

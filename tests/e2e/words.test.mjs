@@ -148,6 +148,21 @@ pageTest("every table has its small button", { ...book, open: false, timeout: 12
   }
 });
 
+pageTest("the keyboard's focus stays where its reader is", { path: "#preset=multi-tenant", reducedMotion: "reduce", timeout: 120_000 }, async ({ page }) => {
+  await endedWell(page);
+  const held = () => page.waitForFunction(() => document.activeElement !== document.body && document.activeElement?.isConnected);
+  for (const [name, then] of [["try", "engine.blocks=1024"], ["next-lesson", "preset=hot-tenant"]]) {
+    await page.getByTestId(name).focus();
+    await page.keyboard.press("Enter");
+    await page.waitForFunction((then) => location.hash.includes(then), then);
+    await held();
+    if (name === "try") await endedWell(page);
+  }
+  await page.getByTestId("remove-policy-0").focus();
+  await page.keyboard.press("Enter");
+  await held();
+});
+
 pageTest("the command for a terminal names what was set", { path: "#preset=multi-tenant&replicas=3&workload.requests=40", reducedMotion: "reduce" }, async ({ page }) => {
   await endedWell(page);
   assert.equal(await page.getByTestId("terminal").count(), 0);

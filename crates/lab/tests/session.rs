@@ -91,6 +91,34 @@ fn the_past_is_shown_as_it_was() {
     assert_eq!((last.arrived, last.finished), (60, 60));
 }
 
+/// Of many replicas a picture lists one and counts the others; what it says is what the whole picture says.
+#[test]
+fn a_picture_of_one_replica_counts_the_others() {
+    let mut session = finished(spec());
+    let (mut waited, mut ran) = (0, 0);
+    for part in 0..20 {
+        let t = Nanos(session.simulated(0).0 / 20 * part);
+        let whole = session.frame(0, t).unwrap();
+        for only in 0..whole.replicas.len() as u32 {
+            let mut brief = session.frame_of(0, t, only).unwrap();
+            assert_eq!(brief.replicas[only as usize], whole.replicas[only as usize]);
+            for (brief, whole) in brief.replicas.iter_mut().zip(&whole.replicas) {
+                assert_eq!(whole.running_total as usize, whole.running.len());
+                let lists = brief.running.len() + brief.waiting.len() + brief.blocks.len() + brief.recent.len();
+                waited += u32::from(lists == 0 && brief.waiting_total > 0);
+                ran += u32::from(lists == 0 && brief.running_total > 0);
+                brief.waiting.clone_from(&whole.waiting);
+                brief.running.clone_from(&whole.running);
+                brief.blocks.clone_from(&whole.blocks);
+                brief.recent.clone_from(&whole.recent);
+                brief.step = whole.step;
+            }
+            assert_eq!(brief, whole, "all else is told of every replica");
+        }
+    }
+    assert!(waited > 0 && ran > 0, "somebody waits and somebody runs where nothing is listed");
+}
+
 /// The clock is shared, and policies do not end together.
 #[test]
 fn a_step_forward_never_goes_back() {

@@ -134,7 +134,8 @@ pub(crate) fn from_disk() -> bool {
     window().and_then(|window| window.location().protocol().ok()).is_some_and(|protocol| protocol == "file:")
 }
 
-/// The visitor's locale. Fields for numbers have it as their language, so that they show and take the decimal mark that all other numbers of the page have.
+/// The visitor's locale. Fields for numbers have it as their language, so that they show and take the decimal mark that all other numbers of the page have, where
+/// the browser goes by that and not by its own language.
 pub(crate) fn locale() -> String {
     window().and_then(|window| window.navigator().language()).unwrap_or_default()
 }
