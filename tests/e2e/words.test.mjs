@@ -158,7 +158,7 @@ pageTest("the keyboard's focus stays where its reader is", { path: "#preset=mult
     await held();
     if (name === "try") await endedWell(page);
   }
-  await page.getByTestId("remove-policy-0").focus();
+  await page.getByTestId("remove-0").focus();
   await page.keyboard.press("Enter");
   await held();
 });

@@ -5,7 +5,7 @@ use super::script::Script;
 use crate::state::App;
 use crate::views::icons;
 use crate::views::param::Param;
-use crate::{address, text};
+use crate::{address, env, text};
 use leptos::prelude::*;
 use servelab_spec::catalog::{ParamInfo, PolicyInfo};
 use servelab_spec::experiment::PolicySpec;
@@ -32,6 +32,11 @@ pub(super) fn Chip(
     };
     let shown = move || open.get() == Some(at);
     let panel = format!("policy-{at}");
+    // What is folded is not there.
+    let controlled = {
+        let panel = panel.clone();
+        move || shown().then(|| panel.clone())
+    };
     let remove = move |_| {
         open.update(|open| {
             *open = match *open {
@@ -46,6 +51,8 @@ pub(super) fn Chip(
             }
         });
         address::commit(app);
+        // Somewhere among those that are left.
+        env::focus_soon("[data-testid=controls] .policy-name");
     };
     let earlier = move |_| {
         app.draft.update(|draft| {
@@ -67,7 +74,7 @@ pub(super) fn Chip(
                     type="button"
                     class="policy-name"
                     aria-expanded=move || shown().to_string()
-                    aria-controls=panel.clone()
+                    aria-controls=controlled
                     on:click=move |_| open.update(|open| *open = if *open == Some(at) { None } else { Some(at) })
                 >
                     <span class="twist" aria-hidden="true">{move || if shown() { "▾" } else { "▸" }}</span>
