@@ -27,6 +27,7 @@ use table::Table;
 #[component]
 pub(super) fn Results() -> impl IntoView {
     let app = App::here();
+    let (tenants, replicas) = (RwSignal::new(false), RwSignal::new(false));
     // Announced once per result, and only then.
     let announced =
         move || app.run.report.with(|report| report.as_ref().map(|r| r.findings.join(" ")).unwrap_or_default());
@@ -54,8 +55,8 @@ pub(super) fn Results() -> impl IntoView {
                         <Scaling report=report.clone() />
                         <Table report=report.clone() />
                         <Gateway report=report.clone() />
-                        <Tenants report=report.clone() />
-                        <Replicas report=report.clone() />
+                        <Tenants report=report.clone() open=tenants />
+                        <Replicas report=report.clone() open=replicas />
                         <Export report=report />
                     </div>
                 }.into_any(),

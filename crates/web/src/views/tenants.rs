@@ -6,13 +6,48 @@ use crate::views::files::TableBox;
 use leptos::prelude::*;
 use servelab_spec::Report;
 use std::sync::Arc;
+use wasm_bindgen::JsCast;
+use web_sys::{Element, Event};
 
 /// More rows than this are cut; the export has all of them.
 const MOST_ROWS: usize = 64;
 
+/// A table that is made when somebody opens it: with every result hundreds of cells would else be made, mostly to be folded away. `open` outlives the
+/// result, so that what stands open stays open with the next one.
+#[component]
+fn Fold(
+    summary: &'static str,
+    open: RwSignal<bool>,
+    content: fn(&Report) -> AnyView,
+    report: Arc<Report>,
+) -> impl IntoView {
+    let toggled = move |event: Event| {
+        if let Some(details) = event.target().and_then(|target| target.dyn_into::<Element>().ok()) {
+            open.set(details.has_attribute("open"));
+        }
+    };
+    let made = Memo::new(move |made: Option<&bool>| made.copied().unwrap_or(false) || open.get());
+    view! {
+        <details class="more-table" prop:open=open.get_untracked() on:toggle=toggled>
+            <summary>{summary}</summary>
+            {move || made.get().then(|| content(&report))}
+        </details>
+    }
+}
+
 /// A row per tenant, with TTFT and reuse under every policy.
 #[component]
-pub(super) fn Tenants(report: Arc<Report>) -> impl IntoView {
+pub(super) fn Tenants(report: Arc<Report>, open: RwSignal<bool>) -> impl IntoView {
+    view! { <Fold summary=text::BY_TENANT open=open content=by_tenant report=report /> }
+}
+
+/// A row per replica, with what each policy gave it.
+#[component]
+pub(super) fn Replicas(report: Arc<Report>, open: RwSignal<bool>) -> impl IntoView {
+    view! { <Fold summary=text::BY_REPLICA open=open content=by_replica report=report /> }
+}
+
+fn by_tenant(report: &Report) -> AnyView {
     let policies = report.policies.clone();
     let tenants = policies.first().map(|policy| policy.tenants.clone()).unwrap_or_default();
     let unit = Unit::of(policies.iter().flat_map(|p| p.tenants.iter().map(|t| t.ttft_s.p95)));
@@ -40,8 +75,6 @@ pub(super) fn Tenants(report: Arc<Report>) -> impl IntoView {
         })
         .collect_view();
     view! {
-        <details class="more-table">
-            <summary>{text::BY_TENANT}</summary>
             <TableBox label=text::BY_TENANT name="tenants">
                 <table class="table" data-testid="tenants-table">
                     <thead>
@@ -61,13 +94,11 @@ pub(super) fn Tenants(report: Arc<Report>) -> impl IntoView {
                 </table>
             </TableBox>
             {cut.then(|| view! { <p class="muted">{text::first_rows(MOST_ROWS, tenants.len())}</p> })}
-        </details>
     }
+    .into_any()
 }
 
-/// A row per replica, with what each policy gave it.
-#[component]
-pub(super) fn Replicas(report: Arc<Report>) -> impl IntoView {
+fn by_replica(report: &Report) -> AnyView {
     let policies = report.policies.clone();
     let count = policies.first().map_or(0, |policy| policy.replicas.len());
     let rows = (0..count.min(MOST_ROWS))
@@ -87,8 +118,6 @@ pub(super) fn Replicas(report: Arc<Report>) -> impl IntoView {
         })
         .collect_view();
     view! {
-        <details class="more-table">
-            <summary>{text::BY_REPLICA}</summary>
             <TableBox label=text::BY_REPLICA name="replicas">
                 <table class="table" data-testid="replicas-table">
                     <thead>
@@ -111,6 +140,6 @@ pub(super) fn Replicas(report: Arc<Report>) -> impl IntoView {
                 </table>
             </TableBox>
             {(count > MOST_ROWS).then(|| view! { <p class="muted">{text::first_rows(MOST_ROWS, count)}</p> })}
-        </details>
     }
+    .into_any()
 }
