@@ -36,12 +36,13 @@ pub(crate) fn read(catalog: &Catalog) -> (Spec, Vec<String>) {
 pub(crate) fn link(app: App) -> String {
     let here = env::window().and_then(|window| window.location().href().ok()).unwrap_or_default();
     let page = here.split('#').next().unwrap_or_default();
-    format!("{page}{}", fragment(app).unwrap_or_default())
+    format!("{page}{}", app.fragment.get_untracked().unwrap_or_default())
 }
 
-fn fragment(app: App) -> Option<String> {
-    let base = untrack(|| app.preset())?;
-    Some(format!("#{}", app.draft.with_untracked(|draft| patch::encode(draft, &base.spec))))
+/// What differs from the draft's preset, as a fragment; nothing where the preset is not known.
+pub(crate) fn fragment(draft: &Spec, catalog: &Catalog) -> Option<String> {
+    let base = catalog.presets.iter().find(|preset| preset.name == draft.preset)?;
+    Some(format!("#{}", patch::encode(draft, &base.spec)))
 }
 
 fn write(url: &str, push: bool) {
@@ -68,7 +69,7 @@ pub(crate) fn watch(app: App) {
         set_timeout(
             move || {
                 scheduled.set_value(false);
-                if let Some(url) = fragment(app).filter(|url| *url != hash()) {
+                if let Some(url) = app.fragment.get_untracked().filter(|url| *url != hash()) {
                     write(&url, false);
                     // A bare address has its preset written into it: that is where *back* leads.
                     if committed.with_value(String::is_empty) {
@@ -95,7 +96,7 @@ pub(crate) fn watch(app: App) {
 
 /// A change is final: it becomes an entry of the history of its own.
 pub(crate) fn commit(app: App) {
-    let Some(url) = fragment(app) else { return };
+    let Some(url) = app.fragment.get_untracked() else { return };
     let before = app.committed.get_value();
     if before == url {
         return;

@@ -3,6 +3,7 @@
 //! The *draft* is the spec in the controls; the *run* is what was last started, with the spec it was started with. When the
 //! two differ the results are stale, and say so.
 
+use crate::address;
 use crate::cold::Cold;
 use crate::foresight::Foresight;
 use crate::link::{Host, Link};
@@ -54,6 +55,10 @@ pub(crate) struct App {
     pub catalog: RwSignal<Option<Arc<Catalog>>>,
     /// The spec in the controls.
     pub draft: RwSignal<Spec>,
+    /// What is wrong with it. Looked for once for each change, since every control asks; and so is its address.
+    pub fault: Memo<Option<SpecError>>,
+    /// It as the fragment of an address, with its `#`.
+    pub fragment: Memo<Option<String>>,
     /// Sentences about the address or a move to another device; the visitor closes them.
     pub notices: RwSignal<Vec<String>>,
     /// The run.
@@ -300,9 +305,21 @@ pub(crate) struct Story {
 
 impl App {
     pub(crate) fn new() -> App {
+        let (catalog, draft) = (RwSignal::new(None::<Arc<Catalog>>), RwSignal::new(Spec::default()));
         App {
-            catalog: RwSignal::new(None),
-            draft: RwSignal::new(Spec::default()),
+            catalog,
+            draft,
+            fault: Memo::new(move |_| {
+                draft.with(|draft| {
+                    catalog.with(|catalog| match catalog {
+                        Some(catalog) => catalog.check(draft).err(),
+                        None => draft.validate().err(),
+                    })
+                })
+            }),
+            fragment: Memo::new(move |_| {
+                draft.with(|draft| catalog.with(|catalog| address::fragment(draft, catalog.as_ref()?)))
+            }),
             notices: RwSignal::new(Vec::new()),
             run: Run {
                 number: RwSignal::new(0),
@@ -385,12 +402,7 @@ impl App {
 
     /// What is wrong with the draft, if anything is.
     pub(crate) fn draft_error(&self) -> Option<SpecError> {
-        self.draft.with(|draft| {
-            self.catalog.with(|catalog| match catalog {
-                Some(catalog) => catalog.check(draft).err(),
-                None => draft.validate().err(),
-            })
-        })
+        self.fault.get()
     }
 
     /// A policy's name for people, with what it was given.
