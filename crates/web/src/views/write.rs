@@ -73,7 +73,6 @@ pub(super) fn Write() -> impl IntoView {
 
 /// The largest number that a setting is asked for; its own limits are the engine's to say.
 const MOST: f64 = 9e15;
-const MOST_F32: f64 = f32::MAX as f64;
 
 /// Buttons, and how tokens are drawn.
 #[component]
@@ -127,9 +126,9 @@ fn Settings() -> impl IntoView {
                 {text::WRITE_EMPTY}
             </button>
             {number("write-tokens", text::WRITE_TOKENS, text::WRITE_TOKENS_HELP, "1", |s| s.max_tokens.into(), |s, v| s.max_tokens = v as u32)}
-            {number("write-temperature", text::WRITE_TEMPERATURE, text::WRITE_TEMPERATURE_HELP, "0.1", |s| plain(s.temperature), |s, v| s.temperature = v.min(MOST_F32) as f32)}
+            {number("write-temperature", text::WRITE_TEMPERATURE, text::WRITE_TEMPERATURE_HELP, "0.1", |s| plain(s.temperature), |s, v| s.temperature = v as f32)}
             {number("write-top-k", text::WRITE_TOP_K, text::WRITE_TOP_K_HELP, "1", |s| s.top_k.into(), |s, v| s.top_k = v as u32)}
-            {number("write-top-p", text::WRITE_TOP_P, text::WRITE_TOP_P_HELP, "0.05", |s| plain(s.top_p), |s, v| s.top_p = v.min(MOST_F32) as f32)}
+            {number("write-top-p", text::WRITE_TOP_P, text::WRITE_TOP_P_HELP, "0.05", |s| plain(s.top_p), |s, v| s.top_p = v as f32)}
             {number("write-seed", text::WRITE_SEED, text::WRITE_SEED_HELP, "1", |s| s.seed as f64, |s, v| s.seed = v as u64)}
             <label class="cold-count">
                 <input type="checkbox" data-testid="write-slow" on:change=move |event| state.slow.set(event_target_checked(&event)) />
